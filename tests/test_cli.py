@@ -99,6 +99,7 @@ class TestFront:
         ("words", "message"),
         [
             (["serach"], "no command 'serach'; did you mean 'search'?"),
+            (["sweep"], "Usage: loopsched sweep [OPTIONS] SPEC\n"),
             (["kernel", "libary"], "no command 'libary'; did you mean 'library'?"),
             (["import", "arch.yaml"], "no command 'arch.yaml'; allowed: timeloop"),
             (["analyze", GEMM], "give a SCHEDULE; only --model report_003"),
@@ -110,6 +111,8 @@ class TestFront:
             (["archs", "--format", "xml"], "'xml' is not one of"),
             (["archs", "--foo"], "No such option"),
             (["search", GEMM, "--type", "fp16"], "'--element-bytes 2' is fp16"),
+            (["search", GEMM, "--dtype", "fp16"], "No such option '--dtype'; the element size"),
+            (["pick", GEMM, "--dtype", "fp16"], "No such option '--dtype'; did you mean '--type'?"),
             (["report", "resnet50"], "'loopsched explore resnet50' searches it"),
         ],
     )
@@ -138,6 +141,8 @@ class TestFront:
             (["analyze", GEMM, "M:1024 N:1024 K:512"], "it must cover the size, 'K:1024'"),
             (["analyze", GEMM, "M:1024@XM N:1024 K:1024"], "unknown unit 'XM'"),
             (["analyze", GEMM, NEST, "--capacity", "5 KB"], "write kB or KiB"),
+            (["simulate", GEMM, NEST, "--capacity", "5"], "--capacity: '5' has no unit; allowed:"),
+            (["space", GEMM, "--fix", "M@L9=3"], "unknown block 'L9'; did you mean 'L2'?"),
             (["analyze", GEMM, "@none.txt"], "none.txt: no such file"),
             (["analyze", "resnet50", NEST], "25 problems, but one is needed"),
             (["analyze", "resnet50", NEST, "-l", "77"], "layers are numbered 0 to 24"),
@@ -145,7 +150,9 @@ class TestFront:
             (["analyze", "gemm:m=4,n", NEST], "'n' is not field=value"),
             (["analyze", "gemm:m=4,m=5,n=1,k=1", NEST], "field 'm' is given twice"),
             (["analyze", "gemm:m=0,n=1,k=1", NEST], "m is 0"),
-            (["analyze", '{"op": "gemm"', NEST], "problem on the command line: not JSON"),
+            (["analyze", '{"op": "gemm"', NEST], """problem '{"op": "gemm"': not JSON"""),
+            (["search", "gemm:m=4,n=3"], "Error: problem 'gemm:m=4,n=3': no 'k' (length of"),
+            (["search", GEMM, "-l", "3"], "workload 'm1024 n1024 k1024': no layer 3; the only"),
             (["analyze", f"gemm:m={'9' * 5000},n=1,k=1", NEST], "m is"),
             (["show", __file__], "not JSON"),
         ],
@@ -189,6 +196,26 @@ class TestFront:
         monkeypatch.setattr("loopsched.cli.output.is_kept", lambda one: one is not expected)
         assert run(words) == 0
         assert capsys.readouterr().err.count(f"compiling {what}, once") == 1
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["reproduce", "report_9"],
+            ["search", GEMM, "--fix", "M@L9=3"],
+            ["search", GEMM, "--out", "none/such.json"],
+            ["fuse", "vgg16", "--layers", "5:2"],
+            ["pareto", GEMM, "-c", "4"],
+            ["sweep", "none.yaml"],
+        ],
+    )
+    def test_what_is_refused_is_refused_before_compiling(
+        self,
+        words: list[str],
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr("loopsched.cli.output.is_kept", lambda _: False)
+        assert call(capsys, *words, status=3).startswith("Error: ")
 
     def test_nothing_fits_is_4(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -60,7 +60,7 @@ def test_rows_are_the_librarys(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["resnet50", "--algorithm", "winograd"], 3, "did you mean 'WINOGRAD'?"),
         (["bert_base", "--algorithm", "FFT"], 3, "algorithms are for convolutions only"),
-        (["vgg16", "--type", "fp8"], 3, "no rate for data type 'fp8'"),
+        (["vgg16", "--type", "fp8"], 3, "'titan_v': no rate for data type 'fp8'"),
         (["vgg16", "--arch", "diannao"], 3, "'diannao' has no 'gpu' part"),
         (["vgg17"], 3, "did you mean 'vgg16'?"),
     ],

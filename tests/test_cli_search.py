@@ -309,6 +309,9 @@ class TestOut:
         assert f"{path}: no schedule of rank 3; the highest is 2" in capsys.readouterr().err
         assert run(["show", path, "--layer", "fc8", "--layer", "03"]) == 3
         assert f"{path}: no layer 03; layers are numbered 0, 11" in capsys.readouterr().err
+        for other in (["--arch", "v100"], ["--element-bytes", "2"]):
+            assert run(["show", path, *other]) == 2
+            assert f"Error: {other[0]} does not apply to {path}" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("key", "message"),

@@ -12,6 +12,7 @@ import host_trees as trees
 import pytest
 
 from loopsched.base.errors import ArchError
+from loopsched.base.units import exact
 from loopsched.machines import host as hosts
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import arch_from_dict, arch_to_dict, load_arch
@@ -449,6 +450,8 @@ def test_the_table() -> None:
             assert core_of(core.vendor, low, models[-1]) == core
         assert max(core.widths) in (16, 32, 64)
         assert core.l1_bytes % (core.l1_ways * 64) == 0
+        assert len(exact(core.max_clock_hz, "frequency")) <= len("4.15 GHz")
+        assert len(exact(core.dram_bytes_per_s, "bandwidth")) <= len("204.8 GB/s")
         assert core.source
 
 

@@ -465,8 +465,11 @@ def test_a_page_never_takes_the_place_of_what_it_is_made_of(
 def test_csv_results_are_refused_by_their_reason(
     saved: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    Path("r.csv").write_text("layer,time_s\n")
     assert run(["report", "r.csv"]) == 3
     assert "CSV leave out the levels" in capsys.readouterr().err
+    assert run(["report", "none.csv"]) == 3
+    assert "none.csv: no such file" in capsys.readouterr().err
 
 
 # ---- in a browser
@@ -908,6 +911,9 @@ def test_live_changes_score_as_the_library_does(tab: Tab, number: int) -> None:
     check_scores(tab, number)
     tab.page.keyboard.press("Alt+ArrowUp")
     assert tab.schedule().split()[-2] == f"{dim}:{next_tile}"
+    place = loops.count() - 2  # as moves and messages count
+    assert tab.text("#said") == f"{dim} is now loop {place}; 0 is the outermost"
+    assert loops.nth(place).get_by_label(f"Tile size of {dim}, loop {place}", exact=True).count()
     assert tab.page.evaluate("document.activeElement.dataset.what") == "slider"
     check_scores(tab, number)
     loops.first.get_by_role("button", name="Move inward").click()

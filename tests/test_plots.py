@@ -1086,7 +1086,7 @@ class TestCommands:
     ) -> None:
         monkeypatch.setattr("loopsched.scheduler.tradeoffs.pareto", lambda *_, **__: ())
         assert run(["pareto", PROBLEM_TEXT, "--plot", "p.svg"]) == 4
-        assert "no schedule of 'command line' fits" in capsys.readouterr().err
+        assert "no schedule of 'm60 n48 k64' fits" in capsys.readouterr().err
         assert not Path("p.svg").exists()
 
     def test_pareto_of_several(self, capsys: pytest.CaptureFixture[str]) -> None:

@@ -299,8 +299,8 @@ def test_vary_texts() -> None:
         "'dram' is not KEY=FACTOR,..., such as dram.bandwidth=0.5,2",
         "'=2' is not KEY=FACTOR,..., such as dram.bandwidth=0.5,2",
         "'a=' is not KEY=FACTOR,..., such as dram.bandwidth=0.5,2",
-        "b: factor 'x' is no number",
-        "b: factor '' is no number",
+        "b: factor 'x' is no number; the machine's value is multiplied by it",
+        "b: factor '' is no number; the machine's value is multiplied by it",
     )
 
 

@@ -531,7 +531,9 @@ class TestArguments:
     def test_unknown_keywords_and_other_things_than_caches(self) -> None:
         with pytest.raises(TypeError, match=r"simulate\(\) has no argument 'way'; did you mean"):
             simulate(self.problem, self.nest, capacity_bytes=8, way=2)  # type: ignore[call-arg]
-        with pytest.raises(InputError, match="found 8; a Cache is needed"):
+        with pytest.raises(
+            InputError, match=r"^simulate: found 8; a Cache, Caches or an Arch is needed"
+        ):
             simulate(self.problem, self.nest, 8)  # type: ignore[arg-type]
 
     def test_keywords_are_typed_as_the_fields(self) -> None:

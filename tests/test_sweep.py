@@ -177,6 +177,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         ),
         ({"archs": [BUFFER], "workloads": [PAIR], "objectives": "edp"}, "needs an energy"),
         ({"archs": [], "workloads": [PAIR]}, "archs is []"),
+        ({"layer": 0, "seed": 0}, "sweep: neither 'archs' nor 'workloads'; is it a sweep file?"),
         (
             {
                 "archs": [

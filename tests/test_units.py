@@ -98,6 +98,13 @@ def test_capacity_text_means_the_same_bytes(size_bytes: int) -> None:
     assert units.parse_bytes(units.format_capacity(size_bytes)) == size_bytes
 
 
+@given(st.sampled_from(KINDS), st.integers(1, 2**60), st.floats(1e-12, 1e18))
+def test_exact_text_means_the_same_number(kind: units.Kind, size: int, rate: float) -> None:
+    value = size if kind == "bytes" else rate
+    read = units.parse_quantity(units.exact(value, kind), kind)[0]
+    assert (read if kind == "bytes" else float(read)) == value
+
+
 @given(st.floats(1e-3, 1e18))
 def test_rounded_text_is_near(rate: float) -> None:
     text = units.format_decimal(rate, "B/s", 6)

@@ -197,6 +197,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "empty": ("", ["is empty; a line of column names"]),
     "blank": ("\n \n", ["is empty"]),
     "no rows": (GEMM, ["no rows below the column names"]),
+    "saved results": ('{"layer": 0, "time_s": 1}\n', ["holds JSON; a file of comma-separated"]),
     "unknown columns": (
         "a,b\n1,2\n", ["no column 'time_us'", "needed are: problem; or case; or w h c"]
     ),

@@ -32,6 +32,7 @@ from loopsched import (
     parse_schedule,
 )  # fmt: skip
 from loopsched.base.errors import ArchError, LoopschedError, ProofError
+from loopsched.base.units import parse_bytes
 from loopsched.cli import run
 from loopsched.machines.arch_file import arch_names
 from loopsched.machines.levels import Compute
@@ -461,7 +462,7 @@ def changed(rng: random.Random, line: str) -> dict[str, object]:
         row[1] = max(1, row[1] + rng.choice((-1, 1, 7)))
     elif kind == 9:
         level = rng.choice(data["machine"]["levels"][1:])
-        size = int(level["capacity"]["value"].split()[0])
+        size = parse_bytes(level["capacity"]["value"])
         level["capacity"]["value"] = f"{rng.choice((size // 2, size * 2))} B"
     else:
         data["tree"] = " ".join(reversed(words))

@@ -311,7 +311,7 @@ def test_a_file_too_large_is_not_parsed(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("deepbench_cnov", "no shipped workload of that name; did you mean 'deepbench_conv'"),
-        ("attention:4x32x4096x128x1", "it is 'loopsched pick' that takes attention"),
+        ("attention:4x32x4096x128x1", "'loopsched pick' takes attention and grouped GEMMs, pick"),
         ("workloads/resnet5.json", "did you mean 'resnet50'"),
         ("nothing/like it", r"no such file.*; allowed: alexnet "),
         ("", "is a folder|no such file"),

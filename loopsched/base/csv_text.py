@@ -54,6 +54,8 @@ def parsed(text: str, where: str) -> Sheet:
     """
     if not text.strip():
         raise InputError(f"{where}: is empty; a line of column names is needed")
+    if text.lstrip().startswith(("{", "[")):
+        raise InputError(f"{where}: holds JSON; a file of comma-separated values is needed")
     try:
         lines = [
             (reader.line_num, line)

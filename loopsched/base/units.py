@@ -112,6 +112,26 @@ def base_unit(kind: Kind) -> str:
     return next(iter(_UNITS[kind]))
 
 
+def exact(value: float, kind: Kind) -> str:
+    """Write a number of a base unit so that, read again, it is the same.
+
+    Examples
+    --------
+    >>> exact(4718592, "bytes"), exact(652.8e9, "bandwidth"), exact(4, "cycles")
+    ('4.5 MiB', '652.8 GB/s', '4 cycles')
+    >>> exact(4150000000.0000005, "frequency")
+    '4150000000.0000005 Hz'
+    """
+    unit = base_unit(kind)
+    if kind == "bytes":
+        return format_capacity(int(value))
+    if value >= 1 and f"k{unit}" in _UNITS[kind]:
+        text = format_decimal(value, unit, 15)
+        if float(parse_quantity(text, kind)[0]) == value:
+            return text
+    return f"{value!r} {unit}"
+
+
 def pattern(*kinds: Kind) -> str:
     """Write a regular expression for a number with one of the units, for schemas.
 
@@ -163,13 +183,13 @@ def format_capacity(size_bytes: int) -> str:
 
     Examples
     --------
-    >>> format_capacity(98304), format_capacity(4718592), format_capacity(1001)
-    ('96 KiB', '4.5 MiB', '1,001 B')
+    >>> format_capacity(98304), format_capacity(2359296), format_capacity(1001)
+    ('96 KiB', '2.25 MiB', '1,001 B')
     """
     for prefix in reversed(_BINARY):
-        tenths, rest = divmod(size_bytes * 10, _BINARY[prefix])
+        thousandths, rest = divmod(size_bytes * 1000, _BINARY[prefix])
         if size_bytes >= _BINARY[prefix] and rest == 0:
-            return f"{_trim(tenths / 10)} {prefix}B"
+            return f"{_trim(thousandths / 1000)} {prefix}B"
     return f"{size_bytes:,} B"
 
 

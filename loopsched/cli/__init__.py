@@ -179,10 +179,15 @@ def _explained(error: click.ClickException) -> click.ClickException:
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return error
     known = {name for one in error.ctx.command.params for name in one.opts}
-    if error.option_name != "--type" or "--element-bytes" not in known:
+    if error.option_name not in ("--type", "--dtype", "--data-type"):
         return error
-    hint = "the element size selects the type: '--element-bytes 2' is fp16"
-    return click.UsageError(f"No such option '--type'; {hint}.", error.ctx)
+    if "--type" in known:
+        hint = "did you mean '--type'?"
+    elif "--element-bytes" in known:
+        hint = "the element size selects the type: '--element-bytes 2' is fp16."
+    else:
+        return error
+    return click.UsageError(f"No such option '{error.option_name}'; {hint}", error.ctx)
 
 
 def _complain(message: object, status: int) -> int:

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from loopsched.base.rows import picked
-from loopsched.base.units import binary, format_capacity, holding, parse_bytes, percent, scaled
+from loopsched.base.units import binary, format_capacity, holding, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs, on
 from loopsched.cli.output import Style
@@ -95,7 +95,7 @@ def analyze(
     machine = (
         inputs.machine
         if capacity is None
-        else buffer_arch(capacity_bytes=parse_bytes(capacity), policy=policy)
+        else buffer_arch(capacity_bytes=options.size_of("--capacity", capacity), policy=policy)
     )
     score = evaluate(one, nest, machine, effort=EFFORT if effort is None else effort)
     if form == "table":

@@ -110,7 +110,6 @@ def fuse(
     order. A model keeps its own edges, and is cut where tensors branch or
     join.
     """
-    from loopsched.base.units import parse_bytes
     from loopsched.fusion import fuse as find
     from loopsched.fusion import residency
 
@@ -119,10 +118,10 @@ def fuse(
         raise click.UsageError(
             "--objective, --halos, --max-layers and --loops do not apply to --residency"
         )
-    output.announce_compilation()
     machine = inputs.machine
-    room = None if capacity is None else parse_bytes(capacity)
+    room = None if capacity is None else options.size_of("--capacity", capacity)
     chosen = _given(inputs, span)
+    output.announce_compilation()
     if keeps_tensors:
         kept = residency(chosen, room, arch=machine, assume_pooling=not no_pooling)
         if form != "table":

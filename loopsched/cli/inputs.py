@@ -8,6 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+from click.core import ParameterSource
+
 from loopsched.base.errors import InputError, ScheduleError
 from loopsched.base.files import MEBIBYTE, read_text
 from loopsched.cli import output
@@ -45,9 +48,19 @@ def _refuse_results(text: str) -> None:
         )
 
 
+def _refuse_other_inputs(results: str) -> None:
+    """Refuse options that say what the rows of a result file say themselves."""
+    context = click.get_current_context(silent=True)
+    for name in ("arch", "element_bytes"):
+        if context and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} does not apply to {results}: its rows say what it is")
+
+
 def name_of(workload: Workload) -> str:
     """Name a workload; none for a problem in one line, which has its own."""
-    return "" if workload.name == "command line" else workload.name
+    is_own = [problem.name for problem in workload.problems] == [workload.name]
+    return "" if is_own else workload.name
 
 
 @dataclass(frozen=True)
@@ -127,6 +140,7 @@ class Inputs:
         if self.schedule_text is not None:
             yield self.problem, self.schedule, self.machine
         elif is_result_file(self.text):
+            _refuse_other_inputs(self.text)
             yield from saved_schedules(self.text, self.layers, rank)
         else:
             for one in self.chosen.workload.problems:

@@ -13,6 +13,8 @@ import click
 
 from loopsched.base.arguments import DATA_TYPE_BYTES, near, show
 from loopsched.base.errors import InputError
+from loopsched.base.files import target_of
+from loopsched.base.units import parse_bytes
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
 
@@ -108,7 +110,7 @@ def jobs(meaning: str = "Process N problems in parallel.") -> Callable[[Command]
 
 def _out_file(context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
     if given is not None:
-        _claim(Path(given), context)
+        _claim(target_of(given), context)
     return given
 
 
@@ -173,8 +175,8 @@ rank = count("--rank", meaning="Result files: only the schedule of rank N; 1 is 
 def data_type_of(default: str | None, by_default: str = "") -> Callable[[Command], Command]:
     """Make the option of a data type; where the default depends on more, say on what."""
     meaning = (
-        "Data type, such as fp32, tf32, fp16 or int8: any type for which the machine has a rate"
-        f"{by_default and f'; by default {by_default}'}."
+        "Data type, such as fp32, tf32, fp16, fp16_simt (without tensor cores) or int8: any type "
+        f"for which the machine has a rate{by_default and f'; by default {by_default}'}."
     )
     return text("--type", "data_type", metavar="TYPE", meaning=meaning, default=default)
 
@@ -433,6 +435,18 @@ constraints = _together(
         "--prefix", metavar="LOOPS", help="Fix the outermost loops, such as 'M:1024@SM N:1024@SM'."
     ),
 )
+
+
+def size_of(name: str, text: str) -> int:
+    """Read the value of an option that is a size, and say of which it is if it is none.
+
+    Examples
+    --------
+    >>> size_of("--capacity", "96 KiB")
+    98304
+    """
+    with InputError.at(name):
+        return parse_bytes(text)
 
 
 def constraints_of(given: Mapping[str, Any]) -> Constraints:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.base.errors import EmptySpaceError
-from loopsched.base.units import binary, count, parse_bytes
+from loopsched.base.units import binary, count
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
@@ -53,7 +53,7 @@ def pareto(
     from loopsched.base.pool import each_in_order
 
     chosen, machine = inputs.chosen, inputs.machine
-    sizes = [parse_bytes(text) for text in capacities] or None
+    sizes = [options.size_of("--capacity", text) for text in capacities] or None
     output.announce_compilation()
     problems = chosen.workload.problems
     fronts: dict[str, tuple[Tradeoff, ...]] = {}

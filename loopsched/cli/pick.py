@@ -149,12 +149,10 @@ def pick(
     elif target:
         _write_page(cast("list[Pick]", found), target)
     elif form == "table":
-        # An attention's or a group's name is of sizes alone.
-        kind = "" if isinstance(problems[0], Problem) else problem.partition(":")[0] + " "
         for at, made in enumerate(found):
             if at:
                 click.echo()
-            _show(made, kind)
+            _show(made, _heading(problems[0]))
     else:
         rows = [row for made in found for row in made.rows()]
         columns = dict.fromkeys(name for row in rows for name in row)
@@ -226,7 +224,31 @@ _RANGES = (
 )
 
 
-def _show(found: Pick | Dispatch, kind: str) -> None:
+def _heading(problem: Asked) -> str:
+    """Give the form of a problem's name for people: one of sizes alone has them explained.
+
+    Examples
+    --------
+    >>> from loopsched import Attention
+    >>> _heading(Attention.named("8x32x1:8192x128x0x8"))
+    'attention {} (batch 8; 32 heads, 8 of keys; 1 query, 8,192 keys; head size 128; no mask)'
+    """
+    from loopsched.gpu.choice.attention import Attention
+
+    if isinstance(problem, Problem):
+        return "{}"
+    if not isinstance(problem, Attention):
+        return "grouped {}"
+    n, mask = problem.n_queries, "causal" if problem.causal else "no"
+    queries = f"{n:,} {'query' if n == 1 else 'queries'}"
+    of_keys = f", {problem.groups} of keys" if problem.groups < problem.heads else ""
+    return (
+        f"attention {{}} (batch {problem.batch}; {count(problem.heads, 'head')}{of_keys}; "
+        f"{queries}, {count(problem.length, 'key')}; head size {problem.head_size}; {mask} mask)"
+    )
+
+
+def _show(found: Pick | Dispatch, heading: str) -> None:
     from loopsched.gpu.choice.dispatch import Dispatch
 
     if isinstance(found, Dispatch):
@@ -238,8 +260,8 @@ def _show(found: Pick | Dispatch, kind: str) -> None:
         output.print_table(_RANGES, found.buckets)
         return
     output.print_text(
-        f"{kind}{found.problem}, {found.data_type}, {found.kernel} on {found.arch}: at least "
-        f"{_least(found.best)}; {found.n_configurations:,} configurations, "
+        f"{heading.format(found.problem)}, {found.data_type}, {found.kernel} on {found.arch}: "
+        f"at least {_least(found.best)}; {found.n_configurations:,} configurations, "
         f"{found.n_infeasible:,} cannot run, {found.n_may_be_best:,} may be best"
     )
     if found.warning:

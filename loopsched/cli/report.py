@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -78,7 +79,7 @@ def _loaded(results: str) -> tuple[list[Row], dict[int, Problem], Arch]:
 
     if not is_result_file(results):
         _refuse_workload(results)
-    if results.endswith(".csv"):
+    if results.endswith(".csv") and Path(results).exists():
         raise InputError(f"{results}: rows in CSV leave out the levels; save .jsonl")
     found = list(saved_rows(results))
     if not found:

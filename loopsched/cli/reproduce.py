@@ -34,10 +34,12 @@ def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None
     recomputed here, and loopsched's count or estimate.
     """
     from loopsched.published import reproduce as reproduced
+    from loopsched.published import title_of
 
     if report is None:
         _list(form)
         return
+    title_of(report)  # refuses what is none of them
     if not report.endswith("003"):  # it is about a library's kernels, which are not counted
         output.announce_counts()
     found = reproduced(report)

@@ -77,10 +77,12 @@ def _rows(
     given: tuple[int | None, str | None, int, bool],
     progress: output.Progress,
 ) -> Iterator[list[Row]]:
+    from loopsched.codegen.choose import core_of
     from loopsched.codegen.measure import run_kernel
 
     threads, data_type, n_measured, onnx = given
     chosen, source = inputs.chosen, origin(inputs)
+    core_of(inputs.machine, 4)  # refuses what is no CPU
     counts = chosen.workload.counts
     for number, one, times in zip(chosen.numbers, chosen.workload.problems, counts, strict=True):
         click.echo(f"compiling {one.name}", err=True)

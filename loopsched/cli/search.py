@@ -96,8 +96,6 @@ def searched(
 
     chosen, machine = inputs.chosen, inputs.machine
     goal = options.goal_of(given, top=top)
-    if goal.strategy == "exact":
-        output.announce_compilation()
     progress = output.Progress(len(chosen.numbers))
     found: Iterable[Result] = search_workload(
         chosen.workload, machine, goal, jobs=jobs, report=progress.report
@@ -110,6 +108,8 @@ def searched(
         if goal.value != "promised":
             raise ConstraintError("--proof: only promised values have proofs; use --value promised")
         found = _with_proofs(found, proof)
+    if goal.strategy == "exact":
+        output.announce_compilation()
     each = _rows(_kept(found, results), chosen, source, progress, has_brackets=has_brackets)
     rows = _with_kernels(each, chosen, machine) if machine.cpu is not None else each
     return Searched(chosen, machine, rows, results, progress)

@@ -96,7 +96,9 @@ def sensitivity(
         if done:
             found = Sensitivity(chosen.name, machine.name, quantity, done[0], tuple(done[1:]))
             whose = "a library's kernels" if kernels is None else inputs.text
-            _print(found, form, whose, on(machine, chosen.problems))
+            name = name_of(chosen)
+            where = (f" of {name}" if name else "") + f" on {on(machine, chosen.problems)}"
+            _print(found, form, whose, where)
             if plot and len(done) > 1:
                 from loopsched.show.plots.figure import save_plots
                 from loopsched.show.plots.style import heading
@@ -104,7 +106,7 @@ def sensitivity(
 
                 title = chosen.name
                 if len(chosen.problems) == 1:
-                    title = heading(chosen.problems[0].name, name_of(chosen))
+                    title = heading(chosen.problems[0].name, name)
                 save_plots(plot, lambda: tornado_rows(found), lambda: tornado_figure(found, title))
 
 
@@ -173,9 +175,8 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
     searches = sum(row["problems"] for row in shown)
     open_ = sum(row["problems"] - row["proven"] for row in shown)
     proven = "all proven best" if not open_ else f"{searches - open_} of {searches} proven best"
-    of = "" if found.workload == "command line" else f" of {found.workload}"
     output.print_text(
-        f"{count(base.n_problems, 'problem')}{of} on {where}, searched again at every "
+        f"{count(base.n_problems, 'problem')}{where}, searched again at every "
         f"point for the least {least}; {proven}. time, DRAM: promised by the schedules"
         + (f"; kernels: estimated for {whose}." if has_kernels else ".")
     )

@@ -11,7 +11,7 @@ import click
 
 from loopsched.base.errors import InputError
 from loopsched.base.rows import picked
-from loopsched.base.units import format_capacity, parse_bytes, percent, scaled
+from loopsched.base.units import format_capacity, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
@@ -114,12 +114,12 @@ def simulate(
         raise click.UsageError("give --capacity (once or more), or --arch")
     one, nest = inputs.problem, inputs.schedule
     common = given | {
-        "line_bytes": None if line is None else parse_bytes(line),
+        "line_bytes": None if line is None else options.size_of("--line", line),
         "layouts": _layouts(given["layouts"], given.pop("align")),
         "instances": _instances(given["instances"]),
         "flush": not given.pop("no_flush"),
     }
-    sizes = [parse_bytes(capacity) for capacity in capacities]
+    sizes = [options.size_of("--capacity", capacity) for capacity in capacities]
     found = _simulated(one, nest, sizes, arch, common)
     if form == "table":
         _show(one, nest, arch, found)
@@ -167,7 +167,7 @@ def _layouts(given: Sequence[str], align: str) -> dict[str, Layout] | Layout | N
     """
     from loopsched.simulator import Layout
 
-    bytes_ = parse_bytes(align)
+    bytes_ = options.size_of("--align", align)
     if not given:
         layout = Layout(align_bytes=bytes_)
         return None if layout == Layout() else layout

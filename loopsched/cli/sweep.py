@@ -36,7 +36,7 @@ _MOST_ERRORS = 3
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("spec", required=False)
+@click.argument("spec", metavar="SPEC", required=False)
 @click.option(
     "--out",
     "-o",
@@ -98,13 +98,11 @@ def _run(spec: str, folder: Path, jobs: int, scheduler: str | None, results: str
     from loopsched.sweeps.run import sweep as run_sweep
 
     client = None
-    shown = _Shown()
+    shown = _Shown(is_here=scheduler is None)
     if scheduler is not None:
         from loopsched.sweeps.cluster import connect
 
         client = connect(scheduler)
-    else:
-        output.announce_compilation()
     command = repeatable(
         click.get_current_context().obj, ("--jobs", "-j", "--scheduler", "--results", "--format")
     )
@@ -132,10 +130,17 @@ _LOG_S = 60
 
 
 class _Shown(output.Progress):
-    """Progress with the time that is left, as this process has known it."""
+    """Progress with the time that is left, as this process has known it.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    is_here : bool
+        Whether this computer searches, and may have to compile first.
+    """
+
+    def __init__(self, is_here: bool) -> None:
         super().__init__(2)  # how many there are is told later
+        self.is_here = is_here
         self._first: int | None = None
         self._start = self._logged = time.monotonic()
         self.text = "0 searches done"
@@ -143,6 +148,8 @@ class _Shown(output.Progress):
     def tell(self, done: int, total: int) -> None:
         """Show how far it is."""
         if self._first is None:
+            if self.is_here:
+                output.announce_compilation()
             self._first, self._start = done, time.monotonic()
         self.text = f"{done} of {total} searches done"
         new, seconds = done - self._first, time.monotonic() - self._start

@@ -306,7 +306,8 @@ class Arch(Shown):
         """
         if self.gpu is None:
             raise ArchError(
-                f"'{self.name}' has no 'gpu' part, which kernels need; titan_v has one to copy"
+                f"'{self.name}' has no 'gpu' part, which kernels need; choose a GPU such as h100, "
+                "or copy its part"
             )
         return self.gpu
 

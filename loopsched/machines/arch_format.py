@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-from loopsched.base.units import Kind, base_unit, pattern
+from loopsched.base.units import Kind, exact, pattern
 from loopsched.machines.arch import Arch
 from loopsched.machines.cpu import CPU_KEYS
 from loopsched.machines.gpu_limits import GPU_KEYS
@@ -62,7 +62,7 @@ def arch_to_dict(arch: Arch) -> dict[str, Any]:
     >>> from loopsched.machines.arch import buffer_arch
     >>> data = arch_to_dict(buffer_arch(capacity_bytes=1024))
     >>> data["levels"][1]["capacity"]
-    {'value': '1024 B'}
+    {'value': '1 KiB'}
     """
     own = [entry for entry in LEVEL_KEYS if entry.key not in BOUNDARY]
     inward = [entry for entry in LEVEL_KEYS if entry.key in BOUNDARY]
@@ -141,16 +141,16 @@ def _values(part: object, keys: Sequence[Key]) -> dict[str, Any]:
     return data
 
 
-def _text(value: object, entry: Key) -> object:
+def _text(value: Any, entry: Key) -> object:
     match entry.kind:
         case "word" | "flag" | "count" | "share" | "choice":
             return value
         case "names":
             return list(value) if isinstance(value, tuple) else value
         case "rate":
-            return f"{value!r} {base_unit(RATES[0])}"
+            return exact(value, RATES[0])
         case kind:
-            return f"{value!r} {base_unit(kind)}"
+            return exact(value, kind)
 
 
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:

@@ -107,8 +107,8 @@ def _core(cells: list[str]) -> Core:
         l2_bytes=tuple(int(size) * 1024 for size in l2.split()),
         l2_rate=l2_rate,
         l3_rate=l3_rate,
-        max_clock_hz=float(clock) * 1e9,
-        dram_bytes_per_s=float(dram) * 1e9,
+        max_clock_hz=float(f"{clock}e9"),
+        dram_bytes_per_s=float(f"{dram}e9"),
         source=_GUIDES[guide],
     )
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from loopsched.base.arguments import option_value, pairs
+from loopsched.base.arguments import option_value, pairs, show
 from loopsched.base.errors import WorkloadError, nearest
 from loopsched.network.text import load_workload
 from loopsched.problems.problem import Problem
-from loopsched.problems.workload import Workload, parse_workload
+from loopsched.problems.workload import Workload, parse_layer
 from loopsched.problems.workload_schema import OPERATIONS
 
 _INLINE = re.compile(rf"({'|'.join(OPERATIONS)}|[a-z0-9_]+(?=:[^/]*=)):(.*)", re.DOTALL)
@@ -141,7 +141,7 @@ def _workload(text: str) -> Workload:
         layer = _json_layer(text)
     else:
         return load_workload(text)
-    return parse_workload({"layers": [layer]}, "command line", "command line")
+    return parse_layer(layer, f"problem {show(text)}")
 
 
 def _fields(text: str, fields: str) -> dict[str, object]:
@@ -154,7 +154,7 @@ def _json_layer(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise WorkloadError(f"problem on the command line: not JSON: {error}") from None
+        raise WorkloadError(f"problem {show(text)}: not JSON: {error}") from None
 
 
 def layer_numbers(where: str, names: Mapping[int, str], layers: Sequence[str]) -> list[int]:

@@ -172,7 +172,7 @@ def parse_workload(data: object, where: str, default_name: str) -> Workload:
     if check.faults:
         top.pop("element_bytes", None)  # said once, not again for every layer
     built = [
-        _Layer(i, layer).build(check, top.get("element_bytes"))
+        _Layer(layer, f"layer {i}").build(check, top.get("element_bytes"))
         for i, layer in enumerate(_layers(check, data))
     ]
     problems = _named(check, built)
@@ -184,6 +184,33 @@ def parse_workload(data: object, where: str, default_name: str) -> Workload:
     counts = tuple(layer.count for layer in built)
     source = str(top.get("source", ""))
     return Workload(name if is_text(name) else "workload", problems, counts, source)
+
+
+def parse_layer(data: object, where: str) -> Workload:
+    """Build a workload of a single problem, and name it after that.
+
+    Parameters
+    ----------
+    data : object
+        A layer, as a workload file has it.
+    where : str
+        For the head of messages, such as the text that was given.
+
+    Raises
+    ------
+    WorkloadError
+        With every fault found.
+
+    Examples
+    --------
+    >>> parse_layer({"op": "gemm", "m": 2, "n": 3, "k": 4}, "example").name
+    'm2 n3 k4'
+    """
+    check = Checker(where, WorkloadError)
+    layer = _Layer(data).build(check, None)
+    problems = _named(check, [layer])
+    check.finish()
+    return Workload(problems[0].name, problems, (layer.count,))
 
 
 def _is_prose(value: object) -> bool:
@@ -216,19 +243,16 @@ def _numbers(tensor: Tensor) -> list[object]:
 class _Layer:
     """One layer on its way from the file to a problem."""
 
-    def __init__(self, index: int, data: object) -> None:
-        self.index = index
+    def __init__(self, data: object, at: str = "") -> None:
         self.data = data
+        self.at = at
         self.count = 1
         self.name: str | None = None
         self.problem: Problem | None = None
         given = data.get("name") if isinstance(data, Mapping) else None
         if is_text(given):
             self.name = str(given)
-
-    @property
-    def place(self) -> str:
-        return f"layer {self.index}" + (f" {show(self.name)}" if self.name else "")
+        self.place = f"{at} {show(self.name)}" if at and self.name else at
 
     def build(self, check: Checker, element_bytes: object) -> _Layer:
         """Build the problem, or note why it cannot be built."""
@@ -254,7 +278,7 @@ class _Layer:
                 )
             except ProblemError as error:
                 mine.faults += [f for f in error.problems if not _is_about(f, missing)]
-        check.faults += [f"{self.place}: {fault}" for fault in mine.faults]
+        check.faults += [f"{self.place}: {one}" if self.place else one for one in mine.faults]
         return self
 
     def _arguments(self, check: Checker) -> dict[str, object] | None:
@@ -320,13 +344,13 @@ def _layers(check: Checker, data: Mapping[object, object]) -> Sequence[object]:
 
 def _named(check: Checker, layers: Sequence[_Layer]) -> tuple[Problem, ...]:
     """Make names unique: a repeated default gets a number, a repeated choice is a fault."""
-    chosen: dict[str, int] = {}
+    chosen: dict[str, str] = {}
     for layer in layers:
         if layer.name is None:
             continue
         if layer.name in chosen:
-            check.fault(f"{layer.place}: layer {chosen[layer.name]} has the same name")
-        chosen.setdefault(layer.name, layer.index)
+            check.fault(f"{layer.place}: {chosen[layer.name]} has the same name")
+        chosen.setdefault(layer.name, layer.at)
     taken = set(chosen)
     times: dict[str, int] = {}
     problems = []
@@ -372,7 +396,10 @@ def _number(text: str) -> int | float:
 def _instead(path: Path) -> str:
     """Say what could be meant by a name that is no file."""
     if path.name.startswith(("attention:", "grouped:")):
-        return ", and no workload: it is 'loopsched pick' that takes attention and grouped GEMMs"
+        return (
+            ", and no workload: 'loopsched pick' takes attention and grouped GEMMs, pick() an "
+            "Attention or Grouped"
+        )
     return f", and no shipped workload of that name; {near(path.stem, workload_names())}"
 
 

@@ -190,14 +190,14 @@ def search_workload(
     """
     sought = Goal.of(goal, fields, "search_workload")
     check_jobs(jobs)
+    if sought.constraints is not None:  # all that is wrong with them, before the first result
+        _check_constraints(workload, arch, sought.constraints)
     return Results(len(workload.problems), _searched(workload, arch, sought, jobs, report))
 
 
 def _searched(
     workload: Workload, arch: Arch, goal: Goal, jobs: int, report: Report | None
 ) -> Iterator[Result]:
-    if goal.constraints is not None:  # all that is wrong with them, before the first result
-        _check_constraints(workload, arch, goal.constraints)
     told = report if jobs == 1 or len(workload.problems) == 1 else None
     is_interrupted = False
     firsts: dict[Hashable, Problem] = {}
@@ -264,6 +264,7 @@ def space_size(problem: Problem, arch: Arch, constraints: Constraints | None = N
     """
     from loopsched.scheduler.choices import choices
 
+    space_of(problem, arch, constraints)  # refuses constraints that no search would take
     return sum(n_schedules(choice.space) for choice in choices(problem, arch, constraints))
 
 

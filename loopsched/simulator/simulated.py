@@ -168,6 +168,9 @@ def simulated(cache: Cache | Caches | Arch | None, given: Mapping[str, Any]) -> 
     }
     if isinstance(cache, Arch):
         cache = Caches(cache)
+    if cache is not None and not isinstance(cache, _KINDS):
+        needed = "a Cache, Caches or an Arch is needed, or a size as capacity_bytes="
+        raise InputError.joined("simulate", [f"found {show(cache)}; {needed}"])
     is_machine = "arch" in named or isinstance(cache, Caches)
     kind: type[Cache | Caches] = Caches if is_machine else Cache
     own = {one.name for one in fields(kind)}

@@ -111,7 +111,8 @@ def parse_vary(texts: Sequence[str]) -> dict[str, tuple[float, ...]]:
             try:
                 found[key] = (*found.get(key, ()), float(word))
             except ValueError:
-                faults.append(f"{key}: factor '{word.strip()}' is no number")
+                meant = "the machine's value is multiplied by it"
+                faults.append(f"{key}: factor '{word.strip()}' is no number; {meant}")
     ConstraintError.refuse("vary", faults)
     return found
 

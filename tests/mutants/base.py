@@ -200,7 +200,7 @@ _units.broken(
 _units.broken(
     "units-capacity-rounds",
     "a capacity is written ten times too large",
-    'return f"{_trim(tenths / 10)} {prefix}B"',
+    'return f"{_trim(thousandths / 1000)} {prefix}B"',
     'return f"{_trim(tenths)} {prefix}B"',
     "::test_capacity_text_means_the_same_bytes",
 )

@@ -45,8 +45,8 @@ _analyze = In("cli/analyze.py", "test_cli.py")
 _analyze.broken(
     "analyze-policy-ignored",
     "a buffer is a cache, whatever its policy",
-    "buffer_arch(capacity_bytes=parse_bytes(capacity), policy=policy)",
-    "buffer_arch(capacity_bytes=parse_bytes(capacity))",
+    'buffer_arch(capacity_bytes=options.size_of("--capacity", capacity), policy=policy)',
+    'buffer_arch(capacity_bytes=options.size_of("--capacity", capacity))',
     "::TestAnalyze::test_one_buffer_by_size",
 )
 _analyze.broken(

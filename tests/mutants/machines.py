@@ -129,8 +129,8 @@ _arch_format.broken(
 _arch_format.broken(
     "format-rate-unit",
     "bandwidths are written a cycle",
-    'return f"{value!r} {base_unit(RATES[0])}"',
-    'return f"{value!r} {base_unit(RATES[1])}"',
+    "return exact(value, RATES[0])",
+    "return exact(value, RATES[1])",
     "::test_shipped_files_are_complete",
 )
 _gpu_limits = In("machines/gpu_limits.py", "test_gpu_limits.py")

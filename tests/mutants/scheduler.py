@@ -29,9 +29,16 @@ _scheduler.broken(
 _scheduler.broken(
     "search-constraints-at-their-turn",
     "constraints are checked when their problem's turn comes",
-    "    if goal.constraints is not None:  #",
-    "    if goal.constraints is None:  #",
+    "    if sought.constraints is not None:  #",
+    "    if sought.constraints is None:  #",
     "::test_constraints_are_checked_before_the_first_result",
+)
+_scheduler.broken(
+    "space-constraints-unchecked",
+    "what no search would take leaves a space of no schedules",
+    "    space_of(problem, arch, constraints)  #",
+    "    space_of(problem, arch)  #",
+    "test_cli.py::TestFront::test_bad_input_is_3_and_one_message",
 )
 _scheduler.broken(
     "search-constraints-dropped",

@@ -128,8 +128,9 @@ def machine_of(arch: Arch, data_type: str) -> Machine:
     if dram is None or room is None:
         raise ArchError(f"'{arch.name}': no bandwidth of its memory, or no capacity of {l2.name}")
     compute = arch.compute
-    macs = compute.rate(CONVERTED.get(str(data_type), data_type))
-    lanes = compute.rate("fp32")
+    with ArchError.at(f"'{arch.name}'"):
+        macs = compute.rate(CONVERTED.get(str(data_type), data_type))
+        lanes = compute.rate("fp32")
     packed = 1 if data_type in CONVERTED else max(1, _LANE_BYTES // element_bytes(data_type, 4))
     of_lanes = packed * lanes
     if packed == 2:

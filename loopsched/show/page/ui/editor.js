@@ -100,7 +100,7 @@ function loopRow(loops, loop, place) {
   const most = around(loops, place);
   const fixed = isOutermost(loops, place);
   const list = stops(most, loop.extent);
-  const name = `${loop.dim}, loop ${place + 1}`;
+  const name = `${loop.dim}, loop ${place}`;
   const slider = el('input', {
     type: 'range', min: 0, max: list.length - 1, step: 1, value: list.indexOf(loop.extent), disabled: fixed, 'data-what': 'slider',
     'aria-label': `Tile size of ${name}`, 'aria-valuetext': String(loop.extent),
@@ -164,7 +164,7 @@ function move(from, to, what) {
   const { loops, place } = moved(shownLoops, from, to, DATA.units);
   edited(loops, { place, what });
   const along = unit && loops.filter((one) => one.unit === unit).length > 1 ? `, with the other loops of ${unit} around it` : '';
-  say(`${dim} is now loop ${place + 1} of ${loops.length}${along}`);
+  say(`${dim} is now loop ${place}${along}; 0 is the outermost`);
 }
 
 function rowKeys(event, place) {
