@@ -77,6 +77,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.project
 def test_the_site_builds_without_a_warning(site: Path) -> None:
     assert (site / "api/search.html").is_file()
+    # No reference by a made-up name, no signature with a function's address.
+    pages = [page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html")]
+    assert not [one for one in pages if re.search(r"\[R[0-9a-f]{8,}|&lt;function|&lt;lambda", one)]
     # What commands print is no code: only prompts and commands are set off.
     tutorial = (site / "tutorial.html").read_text(encoding="utf-8")
     shown = re.findall(r'<div class="highlight-console.*?</pre>', tutorial, re.DOTALL)
