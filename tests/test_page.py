@@ -788,9 +788,10 @@ def test_a_roofline_of_one_layer_has_its_roof_and_numbers(
 def test_the_slope_of_a_roofline_has_room_for_its_name(only_tab: Tab, tmp_path: Path) -> None:
     """Also where all layers are right of the ridge and near the flat roof."""
     problems = dict(enumerate(loopsched.load_workload("bert_base").problems))
+    problems[9] = gemm(m=1, n=1000, k=2048).renamed("far below")
     arch = load_arch("h100")
     found = [
-        {"layer": number, "count": 1} | row
+        {"layer": number, "count": 1 if number == 9 else 12} | row
         for number, problem in problems.items()
         for row in result_rows(search(problem, arch))
     ]
@@ -803,6 +804,8 @@ def test_the_slope_of_a_roofline_has_room_for_its_name(only_tab: Tab, tmp_path: 
             flat = tab.page.evaluate(BOXES, "#roofline .peak + .roof-name")
             assert plot[0] < name[0]
             assert max(one[3] for one in flat) < name[1]
+            names = tab.page.locator("#roofline .point-names text").all_text_contents()
+            assert sorted(names) == ["0", "1", "2", "3", "4", "5", "9↓"]
 
 
 @in_browser

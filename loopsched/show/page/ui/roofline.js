@@ -6,6 +6,8 @@ const NEAR_ALONE = 200;
 const LEAST_ACROSS = 4;
 const LEAST_UP = 3;
 const FLAT = 1.15;
+const STEEP = 2;
+const ASIDE = 1.5;
 const LITTLE = 0.05;
 
 function intensity(one, boundary) {
@@ -52,8 +54,10 @@ function rooflineRange() {
   const top = Math.max(...DATA.peaks.map((one) => one.flops_per_s), ...up);
   const lowest = Math.max(Math.min(...up), top * 1e-6);
   const isFlat = top / lowest < FLAT;
-  // The slope has room for its name.
-  const across = [...points, ...ends, ...ends.map((at) => at / (isFlat || isAlone ? LEAST_UP : Math.min(LEAST_UP, top / lowest)))];
+  // A slope that would be shorter than its name begins further left, but not where points are at the edge.
+  const isShort = isAlone || isFlat || top / lowest > STEEP;
+  const further = LEAST_UP * (left.size ? ASIDE : 1);
+  const across = [...points, ...ends, ...(isShort ? ends.map((at) => at / further) : [])];
   const [from, to] = [Math.min(...across), Math.max(...across)];
   const aside = Math.max(1, LEAST_ACROSS / (to / from)) ** 0.5;
   return { x: padded(from / aside, to * aside), y: padded(isFlat ? top / LEAST_UP : lowest, top), isFlat };
