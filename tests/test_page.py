@@ -909,8 +909,13 @@ def test_numbers_of_reasons_and_moves_stay_together(only_tab: Tab, several: str)
         assert any("\u202fMB" in one for one in reasons)
         assert not [one for one in reasons if re.search(r"\d (%|[kM]B)", one)]
         moves = tab.page.locator("#alternatives .why .word").all_text_contents()
-        assert all(one.count("|") == one.endswith(" |") for one in moves)
+        assert all(one.count("|") == one.endswith("\u00a0|") for one in moves)
         assert any(one.startswith("reorder ") for one in moves)
+
+
+def test_a_problem_in_the_heading_breaks_between_its_sizes(rows: list[Row]) -> None:
+    named = [row | {"workload": "gemm:m=96,n=80,k=64"} for row in rows[:1]]
+    assert "gemm:m=96,<wbr>n=80,<wbr>k=64 on titan_v</h1>" in report_html(named, PROBLEMS, ARCH)
 
 
 @in_browser

@@ -48,7 +48,7 @@ function why(reasons) {
 // What leads there from the best, as the library writes and reads it, broken between moves.
 function movesWords(text) {
   return (movesTo(parsed(text)) || []).flatMap((move, place, all) => [
-    place ? ' ' : '', el('span', { class: 'word' }, move.join(' '), place + 1 < all.length ? ' |' : '')]);
+    place ? ' ' : '', el('span', { class: 'word' }, move.join(' '), place + 1 < all.length ? '\u00a0|' : '')]);
 }
 
 function wordsLine(title, columns, read) {
