@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,9 @@ import loopsched
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 TEXTS = {page: page.read_text(encoding="utf-8") for page in DOCS}
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 
 
 @pytest.fixture(autouse=True)
@@ -61,16 +65,45 @@ def test_every_public_function_says_what_else_to_read() -> None:
             assert set(names) - {""} <= set(loopsched.__all__) - {name}, name
 
 
-@pytest.mark.project
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", tmp_path / "trees"]
-    done = subprocess.run(
-        [*build, ROOT / "docs", tmp_path / "site"], capture_output=True, text=True
-    )
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs")
+    build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", folder / "trees"]
+    done = subprocess.run([*build, ROOT / "docs", folder / "site"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "site/api/search.html").is_file()
+    return folder / "site"
+
+
+@pytest.mark.project
+def test_the_site_builds_without_a_warning(site: Path) -> None:
+    assert (site / "api/search.html").is_file()
+    # No reference by a made-up name, no signature with a function's address.
+    pages = [page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html")]
+    assert not [one for one in pages if re.search(r"\[R[0-9a-f]{8,}|&lt;function|&lt;lambda", one)]
     # What commands print is no code: only prompts and commands are set off.
-    tutorial = (tmp_path / "site/tutorial.html").read_text(encoding="utf-8")
+    tutorial = (site / "tutorial.html").read_text(encoding="utf-8")
     shown = re.findall(r'<div class="highlight-console.*?</pre>', tutorial, re.DOTALL)
     assert len(shown) > 3
     assert set(re.findall(r'<span class="(\w+)">', "".join(shown))) == {"gp", "gs", "g"}
+
+
+@pytest.mark.project
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_no_width_cuts_the_site_off(site: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    options = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=options)
+        tab = browser.new_page()
+        for name in ("tutorial", "networks", "api/schedules"):
+            tab.goto((site / f"{name}.html").as_uri())
+            for width in (400, 1024, 1120, 1280, 1366, 1920):
+                tab.set_viewport_size({"width": width, "height": 900})
+                assert tab.evaluate("document.documentElement.scrollWidth") == width, name
+        # No line ends after the hyphens of an option.
+        tab.goto((site / "networks.html").as_uri())
+        tab.set_viewport_size({"width": 1280, "height": 900})
+        lines = "all => all.map(one => one.getClientRects().length)"
+        assert set(tab.locator("p code .pre").evaluate_all(lines)) == {1}
+        browser.close()

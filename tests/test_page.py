@@ -788,6 +788,45 @@ def test_a_roofline_of_one_layer_has_its_roof_and_numbers(
 
 
 @in_browser
+def test_the_slope_of_a_roofline_has_room_for_its_name(only_tab: Tab, tmp_path: Path) -> None:
+    """Also where all layers are right of the ridge and near the flat roof."""
+    problems = dict(enumerate(loopsched.load_workload("bert_base").problems))
+    problems[9] = gemm(m=1, n=1000, k=2048).renamed("far below")
+    arch = load_arch("h100")
+    found = [
+        {"layer": number, "count": 1 if number == 9 else 12} | row
+        for number, problem in problems.items()
+        for row in result_rows(search(problem, arch))
+    ]
+    target = tmp_path / "right.html"
+    target.write_text(report_html(found, problems, arch), encoding="utf-8")
+    for width in (1280, 400):
+        for tab in opened(only_tab, target.as_uri(), width):
+            (name,) = tab.page.evaluate(BOXES, "#roofline .roof-group.chosen text")
+            (plot,) = tab.page.evaluate(BOXES, "#roofline .axis")
+            flat = tab.page.evaluate(BOXES, "#roofline .peak + .roof-name")
+            assert plot[0] < name[0]
+            assert max(one[3] for one in flat) < name[1]
+            names = tab.page.locator("#roofline .point-names text").all_text_contents()
+            assert sorted(names) == ["0", "1", "2", "3", "4", "5", "9↓"]
+
+
+@in_browser
+def test_no_number_of_the_roofline_is_under_the_edited_schedule(
+    only_tab: Tab, several: str
+) -> None:
+    for tab in opened(only_tab, several, 1280):
+        field = tab.page.locator("#loops input[type=number]:enabled").first
+        for size in ("8", "6", "4", "3"):
+            field.fill(size)
+            field.press("Enter")
+            ((left, top, right, bottom),) = tab.page.evaluate(BOXES, "#roofline .edited")
+            for one in tab.page.evaluate(BOXES, "#roofline .point-names text"):
+                aside = one[2] <= left or one[0] >= right  # lines are higher than their digits
+                assert aside or one[3] - 3 <= top or one[1] + 3 >= bottom, size
+
+
+@in_browser
 def test_print_shows_what_a_page_as_narrow_hides(wide: Tab) -> None:
     wide.page.set_viewport_size({"width": 718, "height": 1000})
     assert not wide.page.locator("#layers .column-all").first.is_visible()
@@ -804,6 +843,88 @@ def test_print_shows_what_a_page_as_narrow_hides(wide: Tab) -> None:
     finally:
         wide.page.emulate_media(media="screen")
         wide.page.set_viewport_size({"width": 1280, "height": 900})
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page of a layer with four alternatives, whose reasons are told."""
+    target = tmp_path_factory.mktemp("several") / "several.html"
+    asked = ["explore", "vgg16", "--layer", "conv5", "--top", "5", "--reasons", "--no-open"]
+    assert run([*asked, "-o", str(target)]) == 0
+    return target.as_uri()
+
+
+@in_browser
+def test_print_has_all_alternatives_and_no_help(only_tab: Tab, several: str) -> None:
+    for tab in opened(only_tab, several, 718):
+        tab.page.keyboard.press("?")
+        tab.page.emulate_media(media="print")
+        try:
+            assert not tab.page.locator("#help").is_visible()
+            assert tab.page.locator("#alternatives thead th").count() == 5
+            for place in ("#alternatives", "#alternatives th", "#alternatives td"):
+                ends = [box[2] for box in tab.page.evaluate(BOXES, place)]
+                assert max(ends) <= 718, place
+                over = "all => Math.max(...all.map(one => one.scrollWidth - one.clientWidth))"
+                assert tab.page.locator(place).evaluate_all(over) <= 0, place
+        finally:
+            tab.page.emulate_media(media="screen")
+            tab.page.keyboard.press("Escape")
+
+
+@in_browser
+def test_printed_tiles_hold_their_values(only_tab: Tab, tmp_path: Path) -> None:
+    target = tmp_path / "energy.html"
+    asked = ["explore", "gemm:m=512,n=128,k=512", "-a", "diannao", "--element-bytes", "2"]
+    assert run([*asked, "--no-open", "-o", str(target)]) == 0
+    for tab in opened(only_tab, target.as_uri(), 718):
+        assert not tab.page.locator("#roofline-level").is_visible()  # one boundary: no choice
+        tab.page.emulate_media(media="print")
+        try:
+            over = "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
+            assert tab.page.locator("#totals .tile").count() == 7
+            assert tab.page.locator(".tile").evaluate_all(over) == 0
+        finally:
+            tab.page.emulate_media(media="screen")
+
+
+@in_browser
+def test_what_goes_on_sideways_says_so(only_tab: Tab, several: str) -> None:
+    for width, is_cut in ((1280, False), (400, True)):
+        for tab in opened(only_tab, several, width):
+            hint = tab.page.locator("#alternatives-hint")
+            box = tab.page.locator("#alternatives").locator("..")
+            assert hint.is_visible() is is_cut
+            assert ("more" in box.get_attribute("class").split()) is is_cut
+            if is_cut:
+                assert hint.text_content() == "5 schedules: scroll sideways"
+                box.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
+                tab.page.wait_for_function(
+                    "!document.querySelector('.scroll:has(#alternatives)').matches('.more')"
+                )
+
+
+@in_browser
+def test_numbers_of_reasons_and_moves_stay_together(only_tab: Tab, several: str) -> None:
+    for tab in opened(only_tab, several, 1280):
+        reasons = tab.page.locator("#alternatives .why p").all_text_contents()
+        assert any("\u202f%" in one for one in reasons)
+        assert any("\u202fMB" in one for one in reasons)
+        assert not [one for one in reasons if re.search(r"\d (%|[kM]B)", one)]
+        moves = tab.page.locator("#alternatives .why .word").all_text_contents()
+        assert all(one.count("|") == one.endswith("\u00a0|") for one in moves)
+        assert any(one.startswith("reorder ") for one in moves)
+
+
+def test_a_problem_in_the_heading_breaks_between_its_sizes(rows: list[Row]) -> None:
+    named = [row | {"workload": "gemm:m=96,n=80,k=64"} for row in rows[:1]]
+    assert "gemm:m=96,<wbr>n=80,<wbr>k=64 on titan_v</h1>" in report_html(named, PROBLEMS, ARCH)
+
+
+@in_browser
+def test_bytes_are_called_exact_only_where_they_are(tab: Tab) -> None:
+    is_wide = tab.page.viewport_size["width"] == 1280
+    assert ("exact" in tab.page.inner_text("#bytes-text")) is is_wide
 
 
 @in_browser

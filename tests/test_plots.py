@@ -117,6 +117,21 @@ class TestRoofline:
         # Names, not numbers, where there is room for them.
         assert {one.problem.name for one in RESULTS} & set(texts(named))
 
+    def test_schedules_that_are_not_drawn_are_told(self) -> None:
+        kept = [search(one.problem, ARCH, top=2) for one in RESULTS]
+        told = "drawn: the best schedule of each layer"
+        assert told in texts(plot_roofline(kept, ARCH, ax=axes()))
+        assert told not in texts(plot_roofline(RESULTS, ARCH, ax=axes()))
+        assert "drawn: the best schedule" in texts(plot_roofline(kept[:1], ARCH, ax=axes()))
+        assert plot_bytes(kept, ax=axes()).get_xlabel() == "the best schedule of each layer"
+
+    def test_schedules_of_one_layer_are_told_apart(self) -> None:
+        best = search(PROBLEM, ARCH, top=3)
+        scores = [best.evaluation, *(one.evaluation for one in best.alternatives)]
+        ax = plot_roofline([Layer(PROBLEM, one, f"0.{n}") for n, one in enumerate(scores, 1)], ARCH)
+        sizes = {float(size) for group in ax.collections for size in group.get_sizes()}
+        assert sizes == {40.0}  # they share no time
+
     def test_a_roof_for_each_level_and_each_rate(self) -> None:
         ax = plot_roofline(RESULTS[:1], ARCH, ax=axes())
         every = roofline_rows([search(gemm(m=4096, n=4096, k=4096), ARCH)], ARCH)
@@ -287,6 +302,35 @@ class TestLabels:
         at = [ax.transData.transform((spot.x, spot.y)) for spot in ring]
         assert not any(box.contains(*place) for place in at)
 
+    @pytest.mark.parametrize("step", [0.02, 0.025])
+    def test_a_line_to_a_label_passes_no_other_point(self, step: float) -> None:
+        ax = axes()
+        ax.set(xlim=(0, 1), ylim=(0, 1))
+        spots = [Spot(0.5, 0.5 - step * n, 6.0, str(n)) for n in range(3)]
+        for spot in spots:  # no room at their sides
+            ax.axhline(spot.y)
+        assert len(place_labels(ax, spots)) == 3
+        scale = 72 / ax.figure.figure.dpi
+        heights = [float(ax.transData.transform((spot.x, spot.y))[1]) * scale for spot in spots]
+        for text in ax.texts:
+            across, up = text.get_position()  # from its point
+            length = math.hypot(across, up)
+            own = heights[int(text.get_text())]
+            for apart in (height - own for height in heights if height != own):
+                is_beside = not 0 < apart * up / length < length
+                assert is_beside or abs(apart * across) / length > 3.0, text.get_text()
+
+    def test_labels_in_a_line_do_not_read_as_one(self) -> None:
+        ax = axes()
+        scale = 72 / ax.figure.figure.dpi
+        ax.figure.draw_without_rendering()
+        ax.set(xlim=(0, ax.get_window_extent().width * scale), ylim=(0, 1))
+        ax.axhline(0.5)
+        place_labels(ax, [Spot(50.0 + 24 * n, 0.5, 1.0, f"label{n}") for n in range(9)])
+        boxes = sorted((written(one) for one in ax.texts), key=lambda box: float(box.x0))
+        level = [pair for pair in pairwise(boxes) if abs(pair[0].y0 - pair[1].y0) < 1]
+        assert all((right.x0 - left.x1) * scale > 3.9 for left, right in level)
+
     def test_one_point_alone_is_labelled(self) -> None:
         assert place_labels(axes(), [Spot(0.5, 0.5, 2.0, "one"), Spot(0.5, 0.5, 2.0, "")]) == [
             "one"
@@ -312,6 +356,7 @@ class TestSkiSlope:
         assert ax.get_ylabel() == "DRAM traffic"
         assert ax.yaxis.get_major_formatter()(4e6) == "4 MB"
         assert {"L2\n4.5 MiB", "L1\n96 KiB"} <= set(texts(ax))
+        assert ax.get_title() == f"{self.CURVE.name} on titan_v"  # whose levels these are
         names = legend(ax)
         assert names[0] == "least traffic"
         assert "compulsory: everything once" in names
@@ -349,6 +394,7 @@ class TestSkiSlope:
         expected = (
             self.CURVE.bandwidth(ARCH) if form == "bandwidth" else self.CURVE.intensity()
         )  # fmt: skip
+        assert legend(ax)[0] == "with the least traffic"
         assert [float(v) for v in ax.lines[0].get_ydata()[:-1]] == pytest.approx(expected)
 
     def test_several(self) -> None:
@@ -816,7 +862,7 @@ class TestTornado:
         assert figure.get_suptitle() == f"tiny: one on {SENSITIVITY.arch}"
 
     @pytest.mark.parametrize(
-        "factors", [(1.0, 1.0), (1.0, 0.7), (0.9, 0.7), (1.2, 1.5), (1.5, 0.7)]
+        "factors", [(1.0, 0.999), (1.0, 0.7), (0.9, 0.7), (1.2, 1.5), (1.5, 0.7)]
     )
     def test_factors_of_a_bar_do_not_overlap(self, factors: tuple[float, float]) -> None:
         base = SENSITIVITY.base
@@ -830,6 +876,16 @@ class TestTornado:
         ax.figure.canvas.draw()
         left, right = sorted((one.get_window_extent() for one in ax.texts), key=lambda box: box.x0)
         assert left.x1 < right.x0
+
+    def test_parameters_without_effect_have_no_bars(self) -> None:
+        still = tuple(replace(one, time_s=SENSITIVITY.base.time_s) for one in SENSITIVITY.points)
+        found = replace(SENSITIVITY, points=still)
+        ax = plot_tornado(found, "time", ax=axes())
+        assert not ax.patches
+        assert not ax.lines
+        assert texts(ax) == ["no parameter changes it by 0.05 %"]
+        assert "other" not in ax.get_xlabel()
+        assert len(tornado_figure(found).axes) == 2
 
     def test_the_legend_lies_below_all_bars(self) -> None:
         figure = tornado_figure(SENSITIVITY)

@@ -146,10 +146,13 @@ def test_lines_end_between_what_belongs_together_nowhere(found: Pick) -> None:
     assert '<h2 id="s0">512x64x64+<wbr>1024x64x64, ' in page
     shown = " ".join(re.findall(r">([^<]*)<", re.sub(r"<svg.*?</svg>", "", page, flags=re.S)))
     assert not re.findall(r"block_\w \d|stages \d|\d [num\N{MICRO SIGN}]?s\b", shown)
+    assert not re.findall(r"\d (?:waves|blocks?|times)", shown)
+    warned = space_html([replace(found, unaligned=("c=3",))])
+    assert 'as <span class="word">--emit</span> does' in warned
 
 
 def test_choices_are_listed_with_their_reasons(found: Pick) -> None:
-    page = unescape(space_html([found]))
+    page = unescape(space_html([found])).replace("\N{NO-BREAK SPACE}", " ")
     assert all(one.why in page for one in found.choices[:40])
     assert f"{len(found.choices) - 40} more are not listed." in page
     few = replace(found, choices=found.choices[:3])

@@ -85,12 +85,14 @@ def pareto(
     Between a fast schedule (t, D) and a frugal one (T, d) lies another if and
     only if one takes less than T on the same machine with a DRAM bandwidth of
     D / T, as time is the longest of what the arithmetic and the levels take:
-    the weighted Chebyshev scalarisation, which reaches every point of a front
-    [1]_.  The search for time finds the one that takes least, and the two gaps
+    the weighted Chebyshev scalarisation, which reaches every point of a front.
+    The search for time finds the one that takes least, and the two gaps
     beside it are searched in turn.
 
-    .. [1] V. J. Bowman, "On the relationship of the Tchebycheff norm and the
-       efficient frontier of multiple-criteria objectives", 1976.
+    References
+    ----------
+    V. J. Bowman, *On the Relationship of the Tchebycheff Norm and the Efficient
+    Frontier of Multiple-Criteria Objectives*, 1976.
 
     Examples
     --------

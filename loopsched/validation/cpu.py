@@ -52,7 +52,7 @@ def validate_cpu(
     data_type: str | None = None,
     plans: int = 8,
     seed: int = 0,
-    progress: Callable[[str], object] = lambda _: None,
+    progress: Callable[[str], object] | None = None,
 ) -> CpuValidation:
     """Hold estimates and bounds of kernels against measurements on this CPU.
 
@@ -69,7 +69,7 @@ def validate_cpu(
         model's best, the others drawn uniformly.  1: the first choice alone.
     seed : int
         Of what is drawn.
-    progress : callable
+    progress : callable, optional
         Told the name of each problem that is done.
 
     Raises
@@ -100,7 +100,8 @@ def validate_cpu(
         kernel, found = run_kernel(problem, machine, threads=threads, data_type=data_type)
         timed = measure_plans(kernel, n, seed=seed) if n > 1 else []
         rows.append(found.row() | _choice(timed))
-        progress(problem.name)
+        if progress is not None:
+            progress(problem.name)
     return summed(rows)
 
 

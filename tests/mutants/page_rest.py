@@ -39,8 +39,8 @@ _roofline.broken(
 _roofline.broken(
     "page-edited-point-unseen",
     "what is made of a layer by hand has no point",
-    "index === state.layer && current().text !== best().schedule",
-    "index === state.layer && current().text === best().schedule",
+    "if (text === best().schedule || !moved) return null;",
+    "if (text !== best().schedule || !moved) return null;",
     _LIVE,
 )
 _roofline.broken(

@@ -110,7 +110,7 @@ def report_html(
         "page": _page_js(),
         "data": _embedded(data),
         "title": html.escape(data["title"]),
-        "heading": html.escape(data["title"]),
+        "heading": html.escape(data["title"]).replace(",", ",<wbr>"),
         "version": html.escape(data["version"]),
     }
     parts["policy"] = _policy(parts["style"], (parts["model"], parts["page"]))

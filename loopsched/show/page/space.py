@@ -103,7 +103,7 @@ def _section(found: Pick, at: int) -> str:
     )
     return f"""<section aria-labelledby="s{at}">
 <h2 id="s{at}">{escape(found.problem).replace("+", "+<wbr>")}, {escape(found.data_type)}</h2>
-<p class="soft small">{escape(found.warning)}</p>
+<p class="soft small">{_whole(found.warning)}</p>
 <dl class="tiles">{tiles}</dl>
 <div class="pair">
 <div class="panel"><h3>Best estimate of each tile</h3>
@@ -121,6 +121,12 @@ def _section(found: Pick, at: int) -> str:
 
 def _us(value: float) -> str:
     return amount(value * 1e-6, "s").replace(" ", _FIXED)
+
+
+def _whole(text: str) -> str:
+    """Write a text whose numbers stay with what they count, and options with their hyphens."""
+    kept = re.sub(r"(?<=\d) (?=[a-z])", _FIXED, escape(text))
+    return re.sub(r"--[a-z]+", r'<span class="word">\g<0></span>', kept)
 
 
 def _configuration(one: Choice) -> str:
@@ -228,7 +234,7 @@ def _table(found: Pick) -> str:
     lines = []
     for at, one in enumerate(listed):
         dot = "&#9679;" if one.may_be_best else ""
-        why = f'<br><span class="soft small">{escape(one.why)}</span>' if one.why else ""
+        why = f'<br><span class="soft small">{_whole(one.why)}</span>' if one.why else ""
         interval = f"{_us(one.low_us)} to {_us(one.high_us)}"
         lines.append(
             f'<tr><td class="number">{at + 1}</td><td>{dot}</td>'

@@ -43,6 +43,8 @@ class Box(NamedTuple):
 # Where a label may stand: right, left, above, below, then the corners.
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
 _GAP = 1.0
+# Points between two labels in a line, so that they do not read as one.
+_BETWEEN = 4.0
 # Points between a marker and its label: beside it, or at the end of a line.
 _REACHES = (0.0, 8.0, 14.0, 22.0, 32.0, 44.0)
 # Markers count as one if they are no further apart than so many points, or a share of a radius.
@@ -87,16 +89,16 @@ def place_labels(ax: Axes, spots: Sequence[Spot], size: float = style.NOTE) -> l
         if not text:
             continue
         x, y = places[group[0]]
-        own = markers[group[0]]
-        others = [box for box in markers if box.is_free_of(own)]
+        others = [box for i, box in enumerate(markers) if i not in group]
         for box, at in _candidates(x, y, spot, _size_of(ax, text, size, points)):
             near = Box(box.left - _GAP, box.low, box.right + _GAP, box.high)
+            clear = Box(box.left - _BETWEEN, box.low, box.right + _BETWEEN, box.high)
             leader = [*_leader((x, y), at.offset, spot.radius)] if at.is_far else []
             if (
                 _is_inside(box, frame)
                 and all(near.is_free_of(one) for one in (*markers, *lines))
                 and all(one.is_free_of(other) for one in leader for other in others)
-                and all(one.is_free_of(other) for one in (near, *leader) for other in taken)
+                and all(one.is_free_of(other) for one in (clear, *leader) for other in taken)
             ):
                 taken.append(box)
                 taken += leader
@@ -125,7 +127,7 @@ def _leader(place: Sequence[float], offset: tuple[float, float], radius: float) 
     """Cover the line from a marker to a label that is not beside it with small squares."""
     length = math.hypot(*offset)
     n = int((length - radius) / _STEP)
-    for i in range(n):
+    for i in range(n + 1):
         share = 1 - i * _STEP / length
         x, y = place[0] + share * offset[0], place[1] + share * offset[1]
         yield Box(x - 0.5, y - 0.5, x + 0.5, y + 0.5)

@@ -26,12 +26,15 @@ class Layer:
         What stands beside its point: short, such as a layer's number.
     count : int
         How often a workload runs it.
+    is_best_of : int
+        How many schedules were kept, of which this is the best.
     """
 
     problem: Problem
     evaluation: Evaluation
     label: str = ""
     count: int = 1
+    is_best_of: int = 1
 
 
 # Characters of a name that fit beside a point.
@@ -60,6 +63,11 @@ def titles_of(layers: Sequence[Layer]) -> list[str]:
 def are_schedules(layers: Sequence[Layer]) -> bool:
     """Whether they are schedules of one layer."""
     return len(layers) > 1 and len({layer.problem.name for layer in layers}) == 1
+
+
+def are_best(layers: Sequence[Layer]) -> bool:
+    """Whether more schedules were kept of some layer than the one that is drawn."""
+    return any(layer.is_best_of > 1 for layer in layers)
 
 
 def subject(layers: Sequence[Layer]) -> str:
@@ -92,6 +100,8 @@ def layers_of(results: Sequence[Result | Layer]) -> tuple[Layer, ...]:
     [('0', 1), ('1', 1)]
     """
     return tuple(
-        each if isinstance(each, Layer) else Layer(each.problem, each.evaluation, str(number))
+        each
+        if isinstance(each, Layer)
+        else Layer(each.problem, each.evaluation, str(number), 1, 1 + len(each.alternatives))
         for number, each in enumerate(results)
     )

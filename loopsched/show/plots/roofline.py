@@ -16,7 +16,7 @@ from loopsched.models.machine import data_type_of
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of
 from loopsched.show.plots.labels import Spot, place_labels
-from loopsched.show.plots.layers import Layer, layers_of, subject, titles_of
+from loopsched.show.plots.layers import Layer, are_best, layers_of, subject, titles_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,6 +127,8 @@ def plot_roofline(
     if len(spots) > _MOST_LABELLED:
         spots = [spot._replace(text="") if n >= _SLOWEST else spot for n, spot in enumerate(spots)]
         notes.append(f"numbers: of the {_SLOWEST} slowest, where there is room")
+    if are_best(layers):
+        notes.append("drawn: the best schedule" + (" of each layer" if len(layers) > 1 else ""))
     if notes:
         style.note(ax, "\n".join(notes))
     style.legend(ax, loc="lower right", title="bound by")
@@ -171,7 +173,7 @@ def _points(
     whole = max((row["time_s"] * row["count"] for row in rows), default=1.0)
     area = {
         id(row): _LEAST_AREA + (_MOST_AREA - _LEAST_AREA) * row["time_s"] * row["count"] / whole
-        if len(rows) > 1
+        if len({row["problem"] for row in rows}) > 1
         else 40.0
         for row in rows
     }

@@ -32,6 +32,12 @@ _LABELS: dict[Form, tuple[str, str]] = {
     "bandwidth": ("DRAM bandwidth that keeps up", "B/s"),
     "intensity": ("operational intensity (FLOP/B)", ""),
 }
+# What a curve alone is called.
+_BEST: dict[Form, str] = {
+    "traffic": "least traffic",
+    "bandwidth": "with the least traffic",
+    "intensity": "with the least traffic",
+}
 # Of more curves than the first, only those with the most traffic have names and colours.
 _MOST_NAMED, _LARGEST = 24, 12
 # More curves than this have no marks at their knees.
@@ -111,7 +117,8 @@ def plot_ski_slope(
     style.dress(ax)
     # Above the names of levels.
     pad = 6.0 if arch is None else 2.8 * style.NOTE
-    style.titled(ax, _title(curves, name), pad=pad)
+    machine = "" if arch is None else f" on {arch.name}"
+    style.titled(ax, _title(curves, name) + machine, pad=pad)
     drawn = [curve for curve in curves if curve.capacities_bytes]
     style.label_x(ax, f"capacity of the {_buffer(curves)}")
     label, unit = _LABELS[form]
@@ -126,7 +133,7 @@ def plot_ski_slope(
     for number, curve in enumerate(drawn):
         value = _value(curve, form, arch)
         look = style.look(named.index(number)) if number in named else None
-        heights += _stairs(ax, curve, value, look, len(drawn), right)
+        heights += _stairs(ax, curve, value, look, len(drawn), right, _BEST[form])
         if look is not None:
             ends.append(End(heights[-1], _short(ax, curve.name), look.colour, look.dash))
     if whole is not None:
@@ -205,13 +212,14 @@ def _stairs(
     look: style.Look | None,
     n_curves: int,
     right: float,
+    best: str,
 ) -> list[float]:
     x = [*map(float, curve.capacities_bytes), right]
     y = [value(moved) for moved in (*curve.dram_bytes, curve.dram_bytes[-1])]
     if look is None:
         ax.step(x, y, where="post", color=style.GREY, linewidth=0.5, alpha=0.5, zorder=1.7)
         return y
-    best = "least traffic" if curve.n_proven == len(curve) else "least traffic found"
+    best += "" if curve.n_proven == len(curve) else " found"
     ax.step(x, y, where="post", color=look.colour, linewidth=1.3 if n_curves <= _MOST_KNEES else 1,
             linestyle=look.dash, label=best if n_curves == 1 else None)  # fmt: skip
     if n_curves > _MOST_KNEES:

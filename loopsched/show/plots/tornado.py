@@ -89,7 +89,8 @@ def plot_tornado(
         ]
         _bars(ax, position, ends)
     # Only as long as there are bars: below them stands the legend.
-    ax.plot([0, 0], [-0.6, len(bars) - 0.4], color=style.INK, linewidth=0.8)
+    if bars:
+        ax.plot([0, 0], [-0.6, len(bars) - 0.4], color=style.INK, linewidth=0.8)
     ax.set_yticks(range(len(bars)), [one.key for one in bars])
     ax.set_ylim(max(1, len(bars)) + 0.5, -0.6)
     low, high = min([0.0, *changes]), max([0.0, *changes])
@@ -97,7 +98,11 @@ def plot_tornado(
     ax.set_xlim(low - room, high + room)
     base = amount(found.base.value(quantity), "B" if quantity == "dram_bytes" else "s")
     left_out = len({point.key for point in found.points}) - len(bars)
-    others = f"\n{count(left_out, 'other')}: below {100 * _LEAST:.2f} %" if left_out else ""
+    others = ""
+    if not bars:
+        style.nothing(ax, f"no parameter changes it by {100 * _LEAST:.2f} %")
+    elif left_out:
+        others = f"\n{count(left_out, 'other')}: below {100 * _LEAST:.2f} %"
     style.label_x(ax, f"change (%) from {base}{others}")
     style.legend(ax, loc="lower right", ncols=2)  # below all bars
     ax.grid(visible=False, axis="y")
@@ -114,7 +119,7 @@ def tornado_figure(found: Sensitivity, title: str = "") -> Figure:
     figure = new_figure(height=_height(n_bars))
     for ax, quantity in zip(figure.subplots(1, len(named), squeeze=False)[0], named, strict=True):
         plot_tornado(found, quantity, ax=ax)
-        ax.set_ylim(n_bars + 0.5, -0.6)  # bars of all panels are in line
+        ax.set_ylim(max(1, n_bars) + 0.5, -0.6)  # bars of all panels are in line
     figure.suptitle(
         f"{title or found.workload} on {found.arch}", fontsize=style.TITLE, color=style.INK
     )
@@ -131,14 +136,14 @@ def _change(found: Sensitivity, quantity: Quantity, point: Point) -> float:
 
 
 def _moving(found: Sensitivity, quantity: Quantity) -> list[Parameter]:
-    """Pick the parameters that a bar can show, or the first if there are none."""
+    """Pick the parameters that a bar can show."""
     ranked = found.ranked(quantity)
     moving = [
         one
         for one in ranked
         if any(abs(_change(found, quantity, point)) > _LEAST for point in (one.lowest, one.highest))
     ]
-    return moving[:_MOST_BARS] or list(ranked[:1])
+    return moving[:_MOST_BARS]
 
 
 def _bars(

@@ -11,7 +11,14 @@ from loopsched.base.rows import picked
 from loopsched.base.units import scaled
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of, new_figure
-from loopsched.show.plots.layers import Layer, are_schedules, layers_of, subject, titles_of
+from loopsched.show.plots.layers import (
+    Layer,
+    are_best,
+    are_schedules,
+    layers_of,
+    subject,
+    titles_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -198,7 +205,8 @@ def _layers(
     ax.set_xlim(-0.6, len(layers) - 0.4)
     ax.set_ylim(0, max(ends) * 1.08 or 1)
     ax.grid(visible=False, axis="x")
-    style.label_x(ax, "" if is_named else "schedule" if are_schedules(layers) else "layer")
+    name = "" if is_named else "schedule" if are_schedules(layers) else "layer"
+    style.label_x(ax, "the best schedule of each layer" if are_best(layers) else name)
     style.linear_axis(ax.yaxis, f"{level} traffic", "B", max(ends))
     _legend(ax, len(tensors) + is_memory)
 

@@ -40,14 +40,15 @@ function levelLines() {
 
 // The heaviest reasons; the others on request.
 function why(reasons) {
-  const said = reasons.map((reason) => el('p', {}, reason));
+  const said = reasons.map((reason) => el('p', {}, unbroken(reason)));
   if (said.length <= 2) return said;
   return [...said.slice(0, 2), el('details', {}, el('summary', {}, `${said.length - 2} more`), ...said.slice(2))];
 }
 
-// What leads there from the best, as the library writes and reads it.
-function movesText(text) {
-  return (movesTo(parsed(text)) || []).map((move) => move.join(' ')).join(' | ');
+// What leads there from the best, as the library writes and reads it, broken between moves.
+function movesWords(text) {
+  return (movesTo(parsed(text)) || []).flatMap((move, place, all) => [
+    place ? ' ' : '', el('span', { class: 'word' }, move.join(' '), place + 1 < all.length ? '\u00a0|' : '')]);
 }
 
 function wordsLine(title, columns, read) {
@@ -74,14 +75,15 @@ function drawAlternatives() {
         return el('td', { class: one.chosen ? 'chosen' : null }, write(value),
           change && change !== 'same' ? el('span', { class: `change ${Number(value) > Number(read(base)) ? 'worse' : 'better'}` }, ` ${change}`) : null);
       })))));
-  const moves = columns.map((one) => movesText(one.text));
-  if (moves.some(Boolean)) {
+  const moves = columns.map((one) => movesWords(one.text));
+  if (moves.some((one) => one.length)) {
     byId('alternatives').tBodies[0].append(el('tr', {}, el('th', { scope: 'row' }, 'moves'), columns.map((one, place) => el('td', { class: one.chosen ? 'chosen why' : 'why' }, moves[place]))));
   }
   if (columns.some((one) => one.score.reasons && one.score.reasons.length)) {
     byId('alternatives').tBodies[0].append(el('tr', {}, el('th', { scope: 'row' }, 'why'), columns.map((one) => el('td', { class: one.chosen ? 'chosen why' : 'why' },
       why(one.score.reasons || [])))));
   }
+  byId('alternatives-hint').textContent = `${columns.length} schedules: scroll sideways`;
   byId('alternatives-text').textContent = layer().found.length > 1
     ? 'Alternatives of other kinds, the best that is known of each: schedules are of one kind if the same resource binds them, units share the same dimensions, and the same tensors cross each boundary once. Changes are against the best.'
     : 'No schedule of another kind was kept: one that another resource binds, where units share other dimensions, or where other tensors cross a boundary once.';
@@ -89,4 +91,18 @@ function drawAlternatives() {
 
 function startAlternatives() {
   watch(['layer', 'schedule'], drawAlternatives);
+}
+
+// What goes on at the right of its box has a shadow there.
+function drawMore() {
+  for (const box of document.querySelectorAll('.scroll, #nest')) {
+    box.classList.toggle('more', box.scrollWidth - box.clientWidth - box.scrollLeft > 1);
+  }
+  const box = byId('alternatives').parentElement;
+  byId('alternatives-hint').hidden = box.scrollWidth - box.clientWidth <= 1;
+}
+
+function startMore() {
+  for (const box of document.querySelectorAll('.scroll, #nest')) box.addEventListener('scroll', drawMore, { passive: true });
+  watch(['layer', 'schedule', 'filter', 'size'], drawMore);
 }

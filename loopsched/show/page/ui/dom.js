@@ -28,6 +28,11 @@ function commandWords(text) {
   return text.split(' ').flatMap((word, place) => [place ? ' ' : '', el('span', { class: 'word' }, word)]);
 }
 
+// A number stays with its unit, as in what the page writes itself.
+function unbroken(text) {
+  return text.replace(/(\d) (?=(%|[kMGTPµunpm]?i?(B|s|J)(\/s)?)(?!\w))/g, `$1${THIN}`);
+}
+
 // Registers hold, L2 holds.
 function holds(level) {
   return level.endsWith('s') ? 'hold' : 'holds';

@@ -40,6 +40,7 @@ function start() {
   startAlternatives();
   startSlope();
   startHelp();
+  startMore();
   follow(readAddress() || { index: 0 });
   addEventListener('hashchange', followAddress);
   let width = document.documentElement.clientWidth;

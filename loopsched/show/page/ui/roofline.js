@@ -6,6 +6,8 @@ const NEAR_ALONE = 200;
 const LEAST_ACROSS = 4;
 const LEAST_UP = 3;
 const FLAT = 1.15;
+const STEEP = 2;
+const ASIDE = 1.5;
 const LITTLE = 0.05;
 
 function intensity(one, boundary) {
@@ -48,13 +50,17 @@ function rooflineRange() {
   const isAlone = high / low < LEAST_ACROSS;
   const near = isAlone ? NEAR_ALONE : NEAR;
   const ends = ridges.filter((at) => at > low / near && at < high * near);
-  const across = [...points, ...ends, ...(isAlone ? ends.map((at) => at / LEAST_UP) : [])];
   const up = kept.map(reached);
   const top = Math.max(...DATA.peaks.map((one) => one.flops_per_s), ...up);
   const lowest = Math.max(Math.min(...up), top * 1e-6);
+  const isFlat = top / lowest < FLAT;
+  // A slope that would be shorter than its name begins further left, but not where points are at the edge.
+  const isShort = isAlone || isFlat || top / lowest > STEEP;
+  const further = LEAST_UP * (left.size ? ASIDE : 1);
+  const across = [...points, ...ends, ...(isShort ? ends.map((at) => at / further) : [])];
   const [from, to] = [Math.min(...across), Math.max(...across)];
   const aside = Math.max(1, LEAST_ACROSS / (to / from)) ** 0.5;
-  return { x: padded(from / aside, to * aside), y: padded(top / lowest < FLAT ? top / LEAST_UP : lowest, top), isFlat: top / lowest < FLAT };
+  return { x: padded(from / aside, to * aside), y: padded(isFlat ? top / LEAST_UP : lowest, top), isFlat };
 }
 
 function drawRoofline() {
@@ -193,6 +199,8 @@ function pointNames(x, y, range, width) {
   const lines = [...flat, ...slopes];
   const reach = (one) => (one === layer() ? RING : REACH);
   const taken = [...spots.map(({ one, cx, cy }) => [cx - reach(one), cy - reach(one), cx + reach(one), cy + reach(one)]), ...flat.map(({ y1 }) => [MARGIN.left, y1 - 18, MARGIN.left + 120, y1])];
+  const edited = editedSpot(x, y, range);
+  if (edited) taken.push([edited.cx - REACH, edited.cy - REACH, edited.cx + REACH, edited.cy + REACH]);
   const found = [];
   for (const { one, cx, cy } of [...spots].sort((a, b) => timeOf(b.one) - timeOf(a.one))) {
     const name = `${one.number}${reached(one) < range.y[0] ? '↓' : ''}`;
@@ -226,19 +234,27 @@ function markPoint() {
   }
   const { x, y, range, width } = plot.drawn;
   plot.querySelector('.point-names').replaceChildren(...pointNames(x, y, range, width));
-  ringAt(state.layer);
+  drawRing();
   const one = layer();
   const at = intensity(one, state.boundary);
   byId('roofline-text').textContent = `${one.number}: ${one.name} – ${at ? general(at) : 'no traffic,'} FLOP per byte, ${scaled(reached(one), 'FLOP/s')}, bound by ${one.found[0].bound_by}.`;
 }
 
+// Where the layer stands as it is edited by hand, if it is.
+function editedSpot(x, y, range) {
+  const { text, evaluation } = current();
+  const moved = Number(evaluation.levels[state.boundary].promised_bytes);
+  if (text === best().schedule || !moved) return null;
+  return spotOf(layer(), x, y, range, layer().flops / moved, layer().flops / evaluation.time_s);
+}
+
 // The layer at all levels: where it stands under each roof; and what is made of it by hand.
-function ringAt(index) {
+function drawRing() {
   const plot = byId('roofline').querySelector('svg');
   const group = byId('roofline-chosen');
   if (!group || !plot.drawn) return;
   const { x, y, range } = plot.drawn;
-  const one = LAYERS[index];
+  const one = layer();
   const { cy: height } = spotOf(one, x, y, range);
   const places = BOUNDARIES.map((_, level) => intensity(one, level))
     .map((at, level) => (at && (level === state.boundary || (at >= range.x[0] && at <= range.x[1])) ? spotOf(one, x, y, range, at).cx : null));
@@ -248,14 +264,8 @@ function ringAt(index) {
   places.forEach((at, level) => {
     if (at !== null) parts.push(svg('circle', { class: level === state.boundary ? 'ring' : 'ring other', cx: at, cy: height, r: level === state.boundary ? RING : 4 }));
   });
-  if (index === state.layer && current().text !== best().schedule) {
-    const found = current().evaluation;
-    const moved = Number(found.levels[state.boundary].promised_bytes);
-    if (moved) {
-      const { cx: tx, cy: ty } = spotOf(one, x, y, range, one.flops / moved, one.flops / found.time_s);
-      parts.push(svg('path', { class: 'edited-tie', d: `M${here} ${height}L${tx} ${ty}` }), svg('circle', { class: 'edited', cx: tx, cy: ty, r: 5 }));
-    }
-  }
+  const edited = editedSpot(x, y, range);
+  if (edited) parts.push(svg('path', { class: 'edited-tie', d: `M${here} ${height}L${edited.cx} ${edited.cy}` }), svg('circle', { class: 'edited', ...edited, r: 5 }));
   group.replaceChildren(...parts);
 }
 
@@ -303,8 +313,7 @@ function startRoofline() {
   const bounds = [...new Set(LAYERS.map((one) => one.found[0].bound_by))];
   byId('roofline-key').replaceChildren(el('span', {}, 'bound by '), ...bounds.map(boundMark));
   drawRoofline();
-  watch(['layer'], markPoint);
-  watch(['schedule'], () => ringAt(state.layer));
+  watch(['layer', 'schedule'], markPoint);
   watch(['filter', 'size'], drawRoofline);
 }
 
