@@ -9,7 +9,7 @@ are medians.  Everything a call does counts, on both sides: for oneDNN the bette
 and channels-last, weights given as they are stored.  The columns with packed weights take
 them as `CompiledKernel.pack` and Inductor (``_reorder_convolution_weight``) prepare
 them.  Without PyTorch only the kernels are timed.  Memory of outputs is kept: on both
-sides it was written before.
+sides it was written before.  All arrays begin at a multiple of 64 bytes, as PyTorch's do.
 """
 
 from __future__ import annotations
@@ -102,8 +102,9 @@ def own_calls(one: Layer, threads: int) -> dict[str, Callable[[], Any]]:
 
     problem = gemm(**one) if "m" in one else conv2d(**one)
     kernel = compile(problem, "host", threads=threads, data_type="fp32")
-    draw = np.random.default_rng(1)
-    given = [draw.random(kernel.shapes[name], dtype=np.float32) for name in kernel.names]
+    draw, given = np.random.default_rng(1), [kernel.empty(name) for name in kernel.names]
+    for one in given:
+        one[...] = draw.random(one.shape, dtype=np.float32)
     if "m" in one:
         return {"plain": lambda: kernel(*given)}
     packed = [given[0], kernel.pack(given[1]), given[2]]
@@ -115,8 +116,12 @@ def other_calls(one: Layer, threads: int) -> dict[str, Callable[[], Any]]:
     if "m" in one:
         import numpy as np
 
+        from loopsched.codegen.memory import aligned
+
         draw = np.random.default_rng(1)
-        a, b, out = (draw.random((one[p], one[q]), dtype=np.float32) for p, q in ("mk", "kn", "mn"))
+        a, b, out = (aligned((one[p], one[q]), np.float32) for p, q in ("mk", "kn", "mn"))
+        for array in (a, b, out):
+            array[...] = draw.random(array.shape, dtype=np.float32)
         return {"numpy": lambda: np.dot(a, b, out=out)}
     import torch
     from torch.nn.functional import conv2d

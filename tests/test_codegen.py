@@ -22,6 +22,7 @@ from kernel_fuzz import (
 
 from loopsched import compile as compiled
 from loopsched import conv2d, einsum, gemm, load_arch
+from loopsched.base.errors import ProblemError
 from loopsched.base.machine_code import widest_vector
 from loopsched.codegen.c_text import CText
 from loopsched.codegen.contraction import row_major, stored_shape
@@ -182,3 +183,17 @@ def test_a_block_of_one_point_is_packed() -> None:
 
 def test_a_later_block_reaches_padding() -> None:
     assert check_llvm(case(2927)) is None
+
+
+def test_memory_of_arrays_begins_with_a_line() -> None:
+    """Also what is drawn, written by default, or copied because code cannot address it."""
+    kernel = compiled(gemm(m=5, n=7, k=3), HOST)
+    given = [kernel.empty(name) for name in kernel.names]
+    for name, one in zip(kernel.names, given, strict=True):
+        assert one.shape == kernel.shapes[name]
+        assert one.ctypes.data % 64 == 0
+        one[...] = 1
+    assert kernel(*given[:2]).ctypes.data % 64 == 0
+    assert (kernel(*given[:2]) == 3).all()
+    with pytest.raises(ProblemError, match=r"has no array 'D'; allowed: A B C"):
+        kernel.empty("D")

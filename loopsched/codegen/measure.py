@@ -27,6 +27,7 @@ from loopsched.codegen.described import of_plan
 from loopsched.codegen.element import Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
+from loopsched.codegen.memory import aligned
 from loopsched.codegen.onnx_layer import onnx_layer
 from loopsched.codegen.plan import Plan, Walk, inner_sizes, length, roles
 from loopsched.codegen.reference import blas_on, reference
@@ -94,7 +95,9 @@ def random_array(shape: tuple[int, ...], element: Element, seed: int) -> Array:
     dtype('uint16')
     """
     drawn = np.random.default_rng(seed).integers(-4, 5, shape)
-    return stored(drawn.astype(np.float64), element)
+    found = aligned(shape, element.numpy)
+    found[...] = stored(drawn.astype(np.float64), element)
+    return found
 
 
 def stored(values: Array, element: Element) -> Array:
@@ -244,7 +247,7 @@ def _other(
         name: numbers(one, kernel.element(name)).astype(types.compute.numpy)
         for name, one in zip(kernel.names[:-1], arrays, strict=True)
     }
-    room = np.empty(out.shape, types.compute.numpy)
+    room = aligned(out.shape, types.compute.numpy)
     return lambda: reference(problem, given, room), "numpy"
 
 

@@ -15,16 +15,15 @@ from loopsched.codegen.contraction import Contraction, stored_shape
 from loopsched.codegen.element import Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
+from loopsched.codegen.memory import LINE, PAGE, aligned
 from loopsched.codegen.plan import Plan
 from loopsched.codegen.window import Window
 from loopsched.codegen.writer import Number
 from loopsched.problems.problem import Problem
 from loopsched.simulator.cache import LineCache
 
-LINE = 64
 BLOCK = 1 << 21
 """What the memory of a replayed kernel begins at a multiple of; no way of a cache is larger."""
-_PAGE = 4096
 _ROOM = 1 << 20
 _NAME = "traced"
 _SIZE_BITS = 8
@@ -165,7 +164,7 @@ def places(problem: Problem, cuts: Sequence[Cut], kind: tuple[Element, int]) -> 
     found, at = {}, 0
     for name, size in sizes.items():
         found[name] = at
-        at += -(-size // _PAGE) * _PAGE
+        at += -(-size // PAGE) * PAGE
     return {**found, "end": at}
 
 
@@ -174,9 +173,7 @@ class _Recorder:
 
     def __init__(self, n_bytes: int) -> None:
         self.n_lines = -(-n_bytes // LINE)
-        raw = np.zeros(n_bytes + BLOCK, np.uint8)
-        first = -raw.ctypes.data % BLOCK
-        self.memory = raw[first : first + n_bytes]
+        self.memory = aligned((n_bytes,), np.uint8, BLOCK, np.zeros)
         self._notes = np.zeros(_ROOM + 1, np.int64)
         self.accesses = 0
 
