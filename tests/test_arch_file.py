@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -101,19 +102,23 @@ def test_every_shipped_number_has_a_source(name: str) -> None:
     assert bare == []
 
 
+@cache
+def schema() -> jsonschema.Draft202012Validator:
+    """The schema, itself checked once."""
+    jsonschema.Draft202012Validator.check_schema(arch_schema())
+    return jsonschema.Draft202012Validator(arch_schema())
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_schema_accepts_the_shipped_files(name: str) -> None:
-    jsonschema.Draft202012Validator.check_schema(arch_schema())
-    jsonschema.validate(arch_to_dict(load_arch(name)), arch_schema())
-    jsonschema.validate(
-        yaml.safe_load((resource_dir("archs") / f"{name}.yaml").read_text()), arch_schema()
-    )
+    schema().validate(arch_to_dict(load_arch(name)))
+    schema().validate(yaml.safe_load((resource_dir("archs") / f"{name}.yaml").read_text()))
 
 
 def test_schema_refuses_what_the_reader_refuses() -> None:
     for old, new in (("1 MiB", "1 KB"), ("kind: cache", "kind: cash"), ("units: 4", "units: 0")):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(yaml.safe_load(changed(old, new)), arch_schema())
+            schema().validate(yaml.safe_load(changed(old, new)))
     for change in (
         lambda data: data.update(levels=data["levels"][:1]),
         lambda data: data["levels"][0].update(capacities="1 B"),
@@ -121,12 +126,12 @@ def test_schema_refuses_what_the_reader_refuses() -> None:
         lambda data: data["compute"].pop("units"),
     ):
         data = arch_to_dict(load_arch("titan_v"))
-        jsonschema.validate(data, arch_schema())
+        schema().validate(data)
         change(data)
         with pytest.raises(ArchError):
             arch_from_dict(data)
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(data, arch_schema())
+            schema().validate(data)
 
 
 def test_what_is_switched_off_is_written() -> None:
@@ -192,7 +197,7 @@ def test_documented_example() -> None:
     example = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)
     assert example is not None
     arch = arch_from_dict(yaml.safe_load(example[1]), "docs")
-    jsonschema.validate(yaml.safe_load(example[1]), arch_schema())
+    schema().validate(yaml.safe_load(example[1]))
     assert arch.level("L2").bandwidth_bytes_per_s == 25.6e9
     assert arch.level("L1").bandwidth_bytes_per_s == 128e9
     assert arch.level("L1").bound_bandwidth_bytes_per_s == pytest.approx(153.6e9)

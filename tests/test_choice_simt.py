@@ -15,7 +15,7 @@ from loopsched import InputError, ProblemError, conv2d, gemm, load_arch, pick
 from loopsched.gpu.choice.families import CLBLAST_GEMM, FILTER, Family
 from loopsched.gpu.choice.pick import rank
 from loopsched.gpu.choice.simt import clblast_resources, warp_cycles
-from loopsched.gpu.choice.space import space_of
+from loopsched.gpu.choice.space import Space, space_of
 from loopsched.gpu.occupancy import occupancy
 from loopsched.validation.choices import validate_choices
 
@@ -137,10 +137,14 @@ def test_what_does_not_divide_cannot_run() -> None:
     assert dict(found.best.configuration) == BEST
 
 
+@pytest.fixture(scope="module")
+def spread() -> Space:
+    return CLBLAST_GEMM.tried().kept(np.arange(17_956) % 97 == 0)
+
+
 @given(k=st.integers(1, 9000))
-def test_longer_sums_never_end_sooner(k: int) -> None:
-    arch = load_arch("rtx_3090")
-    space = CLBLAST_GEMM.tried().kept(np.arange(17_956) % 97 == 0)
+def test_longer_sums_never_end_sooner(spread: Space, k: int) -> None:
+    arch, space = load_arch("rtx_3090"), spread
     short = rank(gemm(m=512, n=768, k=k), arch, CLBLAST_GEMM, space, "fp32").times
     long = rank(gemm(m=512, n=768, k=k + 32), arch, CLBLAST_GEMM, space, "fp32").times
     assert (long.time_s >= short.time_s).all()

@@ -125,7 +125,9 @@ MAPPING = {
         ]
     },
 }
-SCHEMA = _form(("problem",), problem=PROBLEM, architecture=ARCHITECTURE, mapping=MAPPING)
+SCHEMA = jsonschema.Draft202012Validator(
+    _form(("problem",), problem=PROBLEM, architecture=ARCHITECTURE, mapping=MAPPING)
+)
 
 
 class _Loader(yaml.SafeLoader):
@@ -198,7 +200,7 @@ def test_what_is_written_is_read_back(data: st.DataObject, problem: Problem) -> 
     found = from_timeloop(made.text())
     assert (found.problem, found.arch, found.schedule) == (problem, arch, schedule)
     assert found.remarks == ()
-    jsonschema.validate(loaded(made), SCHEMA)
+    SCHEMA.validate(loaded(made))
 
 
 @given(st.data(), problems())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -40,11 +41,13 @@ def imports_of(text: str) -> list[tuple[str, str]]:
     return [(module, name) for module, name in found if module.split(".")[0] == "loopsched"]
 
 
-EDGES = {
-    module: imports_of(path.read_text(encoding="utf-8"))
-    for module, path in FILES.items()
-    if module not in ("loopsched", "loopsched.__main__")
-}
+@cache
+def edges() -> dict[str, list[tuple[str, str]]]:
+    return {
+        module: imports_of(path.read_text(encoding="utf-8"))
+        for module, path in FILES.items()
+        if module not in ("loopsched", "loopsched.__main__")
+    }
 
 
 def floor(module: str) -> int:
@@ -62,7 +65,7 @@ def test_every_package_has_its_place() -> None:
 def test_imports_run_downwards(package: str) -> None:
     upwards = [
         f"{module} imports {other}"
-        for module, others in EDGES.items()
+        for module, others in edges().items()
         if module.split(".")[1] == package
         for other, _ in others
         if floor(other) > floor(module)
@@ -71,7 +74,7 @@ def test_imports_run_downwards(package: str) -> None:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    graph = nx.DiGraph((module, other) for module, others in EDGES.items() for other, _ in others)
+    graph = nx.DiGraph((module, other) for module, others in edges().items() for other, _ in others)
     circles = [sorted(each) for each in nx.strongly_connected_components(graph) if len(each) > 1]
     assert circles == []
 
@@ -79,7 +82,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 def test_private_names_stay_in_their_package() -> None:
     strayed = [
         f"{module} imports {name or other}"
-        for module, others in EDGES.items()
+        for module, others in edges().items()
         for other, name in others
         for leaf in [name or other.rpartition(".")[2]]
         if leaf.startswith("_") and not leaf.startswith("__")

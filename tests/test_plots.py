@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from loopsched import (
+    Workload,
     buffer_arch,
     conv2d,
     evaluate,
@@ -31,6 +33,7 @@ from loopsched import (
     parse_schedule,
     search,
     search_workload,
+    sensitivity,
     traffic_curve,
 )
 from loopsched.base.errors import ConstraintError, InputError, ScheduleError
@@ -39,6 +42,8 @@ from loopsched.curves.network import NetworkCurve
 from loopsched.gpu.choice.families import FAMILIES
 from loopsched.models.machine import data_type_of
 from loopsched.models.traffic import Promise
+from loopsched.scheduler.result import Result
+from loopsched.scheduler.tradeoffs import Tradeoff
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import new_figure, plot_target, save_figure, save_plots
 from loopsched.show.plots.labels import Box, Spot, place_labels
@@ -58,18 +63,39 @@ from loopsched.show.plots.tornado import plot_tornado, tornado_figure, tornado_r
 from loopsched.show.plots.tradeoffs import pareto_rows, plot_pareto
 from loopsched.show.plots.traffic import bytes_figure, bytes_rows, plot_bytes
 from loopsched.study.sensitivity import Sensitivity
-from loopsched.study.tile_map import tile_map
+from loopsched.study.tile_map import TileMap, tile_map
 from loopsched.validation import validate_counters, validate_times
 from loopsched.validation.choices import ChoiceValidation
 
 ARCH = load_arch("titan_v")
-RESULTS = [
-    search(gemm(m=64 * n, n=64, k=96, element_bytes=bytes_), ARCH)
-    for n, bytes_ in ((1, 4), (2, 2), (3, 4))
-]
 PROBLEM = gemm(m=60, n=48, k=64)
 NEST = parse_schedule("M:60@SM N:48@SM K:64 M:10 N:12 K:16", PROBLEM)
-MAP = tile_map(PROBLEM, ARCH, NEST, ["M", "N"], steps=24)
+
+
+# Made by the first test that asks: who only collects tests compiles nothing.
+@cache
+def searched() -> list[Result]:
+    return [
+        search(gemm(m=64 * n, n=64, k=96, element_bytes=bytes_), ARCH)
+        for n, bytes_ in ((1, 4), (2, 2), (3, 4))
+    ]
+
+
+@cache
+def mapped() -> TileMap:
+    return tile_map(PROBLEM, ARCH, NEST, ["M", "N"], steps=24)
+
+
+@cache
+def traded() -> tuple[Tradeoff, ...]:
+    return pareto(gemm(m=256, n=256, k=256), ARCH)
+
+
+@cache
+def varied() -> Sensitivity:
+    workload = Workload("tiny", (gemm(m=64, n=64, k=64),))
+    vary = {"dram.bandwidth": [0.5, 2], "compute.clock": [0.5, 2]}
+    return sensitivity(workload, ARCH, vary)
 
 
 def axes(width: float = 7, height: float = 4.2) -> Axes:
@@ -98,11 +124,11 @@ def offsets(ax: Axes) -> list[tuple[float, float]]:
 
 class TestRoofline:
     def test_a_point_a_layer_where_its_flops_and_bytes_say(self) -> None:
-        ax = plot_roofline(RESULTS, ARCH, ax=axes())
+        ax = plot_roofline(searched(), ARCH, ax=axes())
         expected = sorted(
             (one.problem.flops / one.evaluation.dram_bytes,
              one.problem.flops / one.evaluation.time_s)
-            for one in RESULTS
+            for one in searched()
         )  # fmt: skip
         assert [n for place in sorted(offsets(ax)) for n in place] == pytest.approx(
             [n for place in expected for n in place]
@@ -112,10 +138,10 @@ class TestRoofline:
         assert ax.yaxis.get_major_formatter()(2e12) == "2 TFLOP/s"
         assert ax.get_xscale() == ax.get_yscale() == "log"
         assert ax.get_title() == "3 layers on titan_v"
-        named = plot_roofline(RESULTS, ARCH, name="mine", ax=axes())
+        named = plot_roofline(searched(), ARCH, name="mine", ax=axes())
         assert named.get_title() == "mine: 3 layers on titan_v"
         # Names, not numbers, where there is room for them.
-        assert {one.problem.name for one in RESULTS} & set(texts(named))
+        assert {one.problem.name for one in searched()} & set(texts(named))
 
     def test_schedules_that_are_not_drawn_are_told(self) -> None:
         kept = [search(one.problem, ARCH, top=2) for one in RESULTS]
@@ -133,7 +159,7 @@ class TestRoofline:
         assert sizes == {40.0}  # they share no time
 
     def test_a_roof_for_each_level_and_each_rate(self) -> None:
-        ax = plot_roofline(RESULTS[:1], ARCH, ax=axes())
+        ax = plot_roofline(searched()[:1], ARCH, ax=axes())
         every = roofline_rows([search(gemm(m=4096, n=4096, k=4096), ARCH)], ARCH)
         slopes = set()
         flats = set()
@@ -179,7 +205,7 @@ class TestRoofline:
 
     def test_labels_are_numbers_and_the_slowest_is_largest(self) -> None:
         layers = [Layer(one.problem, one.evaluation, f"L{n}", 1 + n) for n, one in
-                  enumerate(RESULTS)]  # fmt: skip
+                  enumerate(searched())]  # fmt: skip
         ax = plot_roofline(layers, ARCH, ax=axes())
         assert {"L0", "L1", "L2"} <= set(texts(ax))
         areas = {
@@ -195,7 +221,7 @@ class TestRoofline:
         assert areas[place] == max(areas.values())
 
     def test_rows_are_the_points(self) -> None:
-        results = [*RESULTS, search(gemm(m=4096, n=4096, k=4096), ARCH)]  # one below each roof
+        results = [*searched(), search(gemm(m=4096, n=4096, k=4096), ARCH)]  # one below each roof
         rows = roofline_rows(results, ARCH)
         assert [row["level"] for row in rows] == ["DRAM", "L2"] * 4
         for row in rows:
@@ -213,8 +239,8 @@ class TestRoofline:
         ]
 
     def test_what_binds_is_said_and_counted(self) -> None:
-        ax = plot_roofline(RESULTS, ARCH, ax=axes())
-        bound = [one.evaluation.bound_by for one in RESULTS]
+        ax = plot_roofline(searched(), ARCH, ax=axes())
+        bound = [one.evaluation.bound_by for one in searched()]
         for name in set(bound):
             assert f"{name}: {bound.count(name)}" in legend(ax)
 
@@ -224,7 +250,7 @@ class TestRoofline:
 
 def still() -> Layer:
     """A layer that moves nothing, as no model would say."""
-    score = RESULTS[0].evaluation
+    score = searched()[0].evaluation
     levels = tuple(
         SimpleNamespace(
             outer=level.outer,
@@ -238,12 +264,12 @@ def still() -> Layer:
     nothing = SimpleNamespace(
         levels=levels, time_s=score.time_s, bound_by="compute", least_dram_bytes=0, dram_bytes=0
     )
-    return Layer(RESULTS[0].problem, nothing, "still")  # type: ignore[arg-type]
+    return Layer(searched()[0].problem, nothing, "still")  # type: ignore[arg-type]
 
 
 class TestNothingMoves:
     def test_a_roofline_counts_it(self) -> None:
-        ax = plot_roofline([still(), *RESULTS[1:]], ARCH, ax=axes())
+        ax = plot_roofline([still(), *searched()[1:]], ARCH, ax=axes())
         assert "1 without traffic: not shown" in texts(ax)
         assert len(offsets(ax)) == 2
 
@@ -459,46 +485,46 @@ class TestSkiSlope:
 
 class TestBytes:
     def test_stacks_add_up_to_what_layers_move(self) -> None:
-        ax = plot_bytes(RESULTS, ax=axes())
+        ax = plot_bytes(searched(), ax=axes())
         tops: dict[int, float] = {}
         for patch in ax.patches:
             place = round(patch.get_x() + patch.get_width() / 2)
             tops[place] = max(tops.get(place, 0.0), patch.get_y() + patch.get_height())
-        assert tops == {n: one.evaluation.dram_bytes for n, one in enumerate(RESULTS)}
+        assert tops == {n: one.evaluation.dram_bytes for n, one in enumerate(searched())}
         assert ax.get_ylabel() == "DRAM traffic (kB)"
         assert legend(ax) == ["lower bound, any order", "A", "B", "C"]
 
     def test_one_layer_has_a_bar_a_boundary(self) -> None:
-        ax = plot_bytes(RESULTS[:1], ax=axes())
+        ax = plot_bytes(searched()[:1], ax=axes())
         names = [label.get_text() for label in ax.get_yticklabels()]
         assert names == ["DRAM - L2", "L2 - L1"]
         ends = [max(p.get_x() + p.get_width() for p in ax.patches if round(p.get_y() + 0.3) == n)
                 for n in (0, 1)]  # fmt: skip
-        assert ends == [level.promised_bytes for level in RESULTS[0].evaluation.levels]
+        assert ends == [level.promised_bytes for level in searched()[0].evaluation.levels]
         assert len(ax.patches) == 6
 
     def test_colours_never_stand_alone(self) -> None:
-        ax = plot_bytes(RESULTS, ax=axes())
+        ax = plot_bytes(searched(), ax=axes())
         looks = {(to_hex(patch.get_facecolor()), patch.get_hatch()) for patch in ax.patches}
         assert len({colour for colour, _ in looks}) == len({hatch for _, hatch in looks}) == 3
 
     def test_thin_bars_have_hatches_too(self) -> None:
-        many = [Layer(RESULTS[0].problem, RESULTS[0].evaluation, str(n)) for n in range(160)]
+        many = [Layer(searched()[0].problem, searched()[0].evaluation, str(n)) for n in range(160)]
         ax = plot_bytes(many, ax=axes())
         assert len({patch.get_hatch() for patch in ax.patches}) == 3
         assert {patch.get_width() for patch in ax.patches} == {1.0}  # a hatch goes on in the next
 
     def test_a_figure_has_a_panel_a_level(self) -> None:
-        assert len(bytes_figure(RESULTS).axes) == 2
-        assert len(bytes_figure(RESULTS[:1]).axes) == 1
+        assert len(bytes_figure(searched()).axes) == 2
+        assert len(bytes_figure(searched()[:1]).axes) == 1
 
     def test_rows_and_refusals(self) -> None:
-        rows = bytes_rows(RESULTS[:1])
+        rows = bytes_rows(searched()[:1])
         assert sum(row["bytes"] for row in rows if row["level"] == "DRAM") == (
-            RESULTS[0].evaluation.dram_bytes
+            searched()[0].evaluation.dram_bytes
         )
         with pytest.raises(InputError, match="no boundary of level 'L3'"):
-            plot_bytes(RESULTS, level="L3")
+            plot_bytes(searched(), level="L3")
         assert texts(plot_bytes([], ax=axes())) == ["no layers"]
 
     def test_schedules_of_one_layer_are_called_so(self) -> None:
@@ -514,13 +540,13 @@ class TestBytes:
         assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2"]
 
     def test_bars_have_the_names_of_layers(self) -> None:
-        ax = plot_bytes(RESULTS, name="mine", ax=axes())
+        ax = plot_bytes(searched(), name="mine", ax=axes())
         labels = [label.get_text() for label in ax.get_xticklabels()]
-        assert labels == [one.problem.name for one in RESULTS]
+        assert labels == [one.problem.name for one in searched()]
         assert ax.get_title() == "mine: 3 layers"
 
     def test_94_layers_leave_ticks_out(self) -> None:
-        many = [Layer(RESULTS[0].problem, RESULTS[0].evaluation, str(n)) for n in range(94)]
+        many = [Layer(searched()[0].problem, searched()[0].evaluation, str(n)) for n in range(94)]
         ax = plot_bytes(many, ax=axes(3.5, 2.6))
         labels = [label.get_text() for label in ax.get_xticklabels()]
         assert 4 < len(labels) < 16
@@ -535,16 +561,16 @@ def literal(sizes: tuple[int, int]) -> str:
 
 class TestTiles:
     def test_each_cell_is_the_score_of_that_schedule(self) -> None:
-        for cell in MAP.cells[::17]:
+        for cell in mapped().cells[::17]:
             nest = parse_schedule(literal(cell.sizes), PROBLEM)
             assert cell.evaluation is not None
             assert cell.evaluation.time_s == evaluate(PROBLEM, nest, ARCH).time_s
             assert str(cell.schedule) == str(nest)
 
     def test_sizes_differ_in_trip_counts(self) -> None:
-        assert MAP.sizes[1] == tuple(sorted({-(-48 // n) for n in range(1, 49)}))
-        assert set(MAP.sizes[0]) == {-(-60 // n) for n in range(1, 61)}
-        assert MAP.current == (10, 12)
+        assert mapped().sizes[1] == tuple(sorted({-(-48 // n) for n in range(1, 49)}))
+        assert set(mapped().sizes[0]) == {-(-60 // n) for n in range(1, 61)}
+        assert mapped().current == (10, 12)
 
     @settings(max_examples=40)
     @given(st.integers(1, 1500), st.integers(3, 60), st.data())
@@ -584,8 +610,8 @@ class TestTiles:
         assert score.time_s == evaluate(PROBLEM, nest, ARCH).time_s
 
     def test_the_best_is_the_least(self) -> None:
-        scores = [cell.evaluation.time_s for cell in MAP.cells if cell.evaluation]
-        best = MAP.best()
+        scores = [cell.evaluation.time_s for cell in mapped().cells if cell.evaluation]
+        best = mapped().best()
         assert best.evaluation is not None
         assert best.evaluation.time_s == min(scores)
         # Where arithmetic alone takes time; by default the tiled dimensions are varied, not K.
@@ -598,10 +624,10 @@ class TestTiles:
         assert least is not None
         same = [one.dram_bytes for one in known if one.time_s == least.time_s]
         assert least.dram_bytes == min(same) < max(same)
-        moved = MAP.best("dram_bytes").evaluation
+        moved = mapped().best("dram_bytes").evaluation
         assert moved is not None
         assert moved.dram_bytes == min(
-            cell.evaluation.dram_bytes for cell in MAP.cells if cell.evaluation
+            cell.evaluation.dram_bytes for cell in mapped().cells if cell.evaluation
         )
 
     def test_jobs_change_nothing(self) -> None:
@@ -609,13 +635,13 @@ class TestTiles:
         assert found.rows() == tile_map(PROBLEM, ARCH, NEST, ["M", "N"], steps=4).rows()
 
     def test_axes(self) -> None:
-        ax = plot_tiles(MAP, ax=axes())
+        ax = plot_tiles(mapped(), ax=axes())
         assert ax.get_xlabel() == "tile size of N (elements)"
         assert ax.get_ylabel() == "tile size of M (elements)"
         image = ax.images[0].get_array()
         assert image is not None
-        assert image.shape == tuple(map(len, MAP.sizes))
-        place = (MAP.sizes[0].index(10), MAP.sizes[1].index(12))
+        assert image.shape == tuple(map(len, mapped().sizes))
+        place = (mapped().sizes[0].index(10), mapped().sizes[1].index(12))
         assert float(image[place]) == evaluate(PROBLEM, NEST, ARCH).time_s
         bar = ax.figure.axes[1]
         assert bar.get_ylabel() == "promised time"
@@ -623,17 +649,17 @@ class TestTiles:
         ring = next(line for line in ax.lines if str(line.get_label()).startswith("the schedule"))
         assert (ring.get_ydata()[0], ring.get_xdata()[0]) == place
         cross = next(line for line in ax.lines if str(line.get_label()).startswith("least"))
-        best = tuple(MAP.sizes[i].index(size) for i, size in enumerate(MAP.best().sizes))
+        best = tuple(mapped().sizes[i].index(size) for i, size in enumerate(mapped().best().sizes))
         assert (cross.get_ydata()[0], cross.get_xdata()[0]) == best != place
         largest = [axis.get_ticklabels()[0].get_text() for axis in (ax.xaxis, ax.yaxis)]
         assert largest == ["48", "60"]
-        named = plot_tiles(MAP, name="net", ax=axes())
+        named = plot_tiles(mapped(), name="net", ax=axes())
         assert named.get_title() == f"net: {PROBLEM.name} on titan_v"
-        flat = plot_tiles(MAP, "dram_bytes")
+        flat = plot_tiles(mapped(), "dram_bytes")
         assert len(flat.figure.axes) == 1  # no colours to tell
         assert "promised DRAM traffic is 39.17 kB everywhere" in texts(flat)
         with pytest.raises(InputError, match="quantity 'joules' is unknown"):
-            plot_tiles(MAP, "joules")  # type: ignore[arg-type]
+            plot_tiles(mapped(), "joules")  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("width", [3.5, 7.0])
     def test_ticks_of_large_sizes_do_not_meet(self, width: float) -> None:
@@ -658,15 +684,18 @@ class TestTiles:
 
     def test_the_outline_is_where_levels_hold_as_much(self) -> None:
         score = evaluate(PROBLEM, NEST, ARCH)
-        for cell in MAP.cells:
+        for cell in mapped().cells:
             assert cell.evaluation is not None
             holds = all(
                 now.fit_position <= then.fit_position
                 for now, then in zip(cell.evaluation.levels, score.levels, strict=True)
             )
             assert cell.keeps == holds
-        ax = plot_tiles(MAP, ax=axes())
-        rows = [[MAP.by_sizes[one, other].keeps for other in MAP.sizes[1]] for one in MAP.sizes[0]]
+        ax = plot_tiles(mapped(), ax=axes())
+        rows = [
+            [mapped().by_sizes[one, other].keeps for other in mapped().sizes[1]]
+            for one in mapped().sizes[0]
+        ]
         lines = [*rows, *zip(*rows, strict=True)]
         n_edges = sum(a != b for line in lines for a, b in pairwise([False, *line, False]))
         assert {len(drawn.get_paths()) for drawn in ax.collections[-2:]} == {n_edges}
@@ -688,53 +717,49 @@ class TestTiles:
             tile_map(PROBLEM, ARCH, NEST, steps=2)
 
     def test_rows(self) -> None:
-        rows = tiles_rows(MAP)
-        assert len(rows) == len(MAP.cells)
+        rows = tiles_rows(mapped())
+        assert len(rows) == len(mapped().cells)
         assert sum(row["is_current"] for row in rows) == 1
         assert {"M", "N", "time_s", "dram_bytes"} <= set(rows[0])
 
 
 class TestPareto:
-    FRONT = pareto(gemm(m=256, n=256, k=256), ARCH)
-
     def test_every_point_is_drawn_and_named(self) -> None:
-        ax = plot_pareto({"mine": self.FRONT}, ax=axes())
+        ax = plot_pareto({"mine": traded()}, ax=axes())
         drawn = sorted(offsets(ax))
-        assert drawn == sorted((point.dram_bytes, point.time_s) for point in self.FRONT)
+        assert drawn == sorted((point.dram_bytes, point.time_s) for point in traded())
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("DRAM traffic", "promised time")
         assert any(text.endswith("KiB") for text in texts(ax))
 
     def test_larger_capacities_are_darker_and_nothing_else(self) -> None:
-        ax = plot_pareto({"mine": self.FRONT}, ax=axes())
+        ax = plot_pareto({"mine": traded()}, ax=axes())
         assert len({float(each.get_sizes()[0]) for each in ax.collections}) == 1
         light = [float(sum(each.get_facecolor()[0][:3])) for each in ax.collections]
         assert light == sorted(light, reverse=True)
-        assert len(set(light)) == len({point.capacity_bytes for point in self.FRONT})
+        assert len(set(light)) == len({point.capacity_bytes for point in traded()})
 
     def test_each_capacity_is_named_once(self) -> None:
-        sizes = [
-            text for text in texts(plot_pareto({"mine": self.FRONT}, ax=axes())) if "iB" in text
-        ]
+        sizes = [text for text in texts(plot_pareto({"mine": traded()}, ax=axes())) if "iB" in text]
         assert len(sizes) == len(set(sizes))
-        assert "beside the points: capacity of L2" in texts(plot_pareto({"mine": self.FRONT}))
+        assert "beside the points: capacity of L2" in texts(plot_pareto({"mine": traded()}))
 
     def test_several_problems_have_a_legend(self) -> None:
-        ax = plot_pareto({"one": self.FRONT, "two": self.FRONT[:1]}, ax=axes())
+        ax = plot_pareto({"one": traded(), "two": traded()[:1]}, ax=axes())
         assert {"one", "two"} <= set(legend(ax))
-        sizes = [style.binary(point.capacity_bytes) for point in self.FRONT]
+        sizes = [style.binary(point.capacity_bytes) for point in traded()]
         assert legend(ax)[2] == "capacity of L2"
         assert set(legend(ax)[3:]) <= set(sizes)
         assert texts(plot_pareto({"none": ()}, ax=axes())) == ["nothing fits"]
 
     def test_more_problems_than_markers_are_named_beside_a_point(self) -> None:
-        far = {f"layer {n}": [replace(self.FRONT[0], dram_bytes=10**n)] for n in range(4, 12)}
+        far = {f"layer {n}": [replace(traded()[0], dram_bytes=10**n)] for n in range(4, 12)}
         ax = plot_pareto(far, ax=axes())
         assert {text for text in texts(ax) if "layer" in text} == set(far)
         assert not any("layer" in text for text in legend(ax))
 
     def test_rows(self) -> None:
-        rows = pareto_rows({"mine": self.FRONT})
-        assert [row["dram_bytes"] for row in rows] == [point.dram_bytes for point in self.FRONT]
+        rows = pareto_rows({"mine": traded()})
+        assert [row["dram_bytes"] for row in rows] == [point.dram_bytes for point in traded()]
 
 
 class TestMeasured:
@@ -827,52 +852,41 @@ class TestMeasured:
         assert [ax.get_title() for ax in beside.axes] == ["GEMMs", "GEMMs"]
 
 
-def _sensitivity() -> Sensitivity:
-    from loopsched import Workload, sensitivity
-
-    workload = Workload("tiny", (gemm(m=64, n=64, k=64),))
-    vary = {"dram.bandwidth": [0.5, 2], "compute.clock": [0.5, 2]}
-    return sensitivity(workload, ARCH, vary)
-
-
-SENSITIVITY = _sensitivity()
-
-
 class TestTornado:
     def test_bars_are_the_changes(self) -> None:
-        ax = plot_tornado(SENSITIVITY, "time", ax=axes())
+        ax = plot_tornado(varied(), "time", ax=axes())
         widths = sorted(float(bar.get_width()) for bar in ax.patches)
-        base = SENSITIVITY.base.time_s
+        base = varied().base.time_s
         expected = sorted(
             100 * (one.time_s / base - 1)
-            for one in SENSITIVITY.points
+            for one in varied().points
             if one.key in [label.get_text() for label in ax.get_yticklabels()]
         )
         assert widths == pytest.approx(expected)
         assert ax.get_xlabel().startswith("change (%) from ")
         assert legend(ax) == ["smallest factor", "largest factor"]
-        assert plot_tornado(SENSITIVITY, "estimate").get_title() == "kernels, estimated time"
+        assert plot_tornado(varied(), "estimate").get_title() == "kernels, estimated time"
 
     def test_rows_and_figure(self) -> None:
-        rows = tornado_rows(SENSITIVITY)
+        rows = tornado_rows(varied())
         assert {row["quantity"] for row in rows} == {"time", "estimate"}
         assert {row["end"] for row in rows} == {"lowest", "highest"}
-        figure = tornado_figure(SENSITIVITY, "tiny: one")
+        figure = tornado_figure(varied(), "tiny: one")
         assert len(figure.axes) == 2
-        assert figure.get_suptitle() == f"tiny: one on {SENSITIVITY.arch}"
+        assert figure.get_suptitle() == f"tiny: one on {varied().arch}"
 
     @pytest.mark.parametrize(
         "factors", [(1.0, 0.999), (1.0, 0.7), (0.9, 0.7), (1.2, 1.5), (1.5, 0.7)]
     )
     def test_factors_of_a_bar_do_not_overlap(self, factors: tuple[float, float]) -> None:
-        base = SENSITIVITY.base
+        base = varied().base
         moved = {0.5: factors[0], 2.0: factors[1]}
         points = [
             replace(one, time_s=base.time_s * moved.get(one.ratio, 1.0))
-            for one in SENSITIVITY.points
+            for one in varied().points
             if one.key == "compute.clock"
         ]
-        ax = plot_tornado(replace(SENSITIVITY, points=tuple(points)), "time", ax=axes())
+        ax = plot_tornado(replace(varied(), points=tuple(points)), "time", ax=axes())
         ax.figure.canvas.draw()
         left, right = sorted((one.get_window_extent() for one in ax.texts), key=lambda box: box.x0)
         assert left.x1 < right.x0
@@ -888,7 +902,7 @@ class TestTornado:
         assert len(tornado_figure(found).axes) == 2
 
     def test_the_legend_lies_below_all_bars(self) -> None:
-        figure = tornado_figure(SENSITIVITY)
+        figure = tornado_figure(varied())
         figure.canvas.draw()
         for ax in figure.axes:
             top = ax.get_legend().get_window_extent().y1
@@ -969,15 +983,15 @@ class TestStyle:
 
 DRAWN: dict[str, tuple[Callable[[], list[Any]], Callable[[], Any]]] = {
     "roofline": (
-        lambda: roofline_rows(RESULTS, ARCH),
-        lambda: plot_roofline(RESULTS, ARCH),
+        lambda: roofline_rows(searched(), ARCH),
+        lambda: plot_roofline(searched(), ARCH),
     ),
-    "bytes": (lambda: bytes_rows(RESULTS), lambda: bytes_figure(RESULTS)),
-    "tiles": (lambda: tiles_rows(MAP), lambda: plot_tiles(MAP)),
-    "tornado": (lambda: tornado_rows(SENSITIVITY), lambda: tornado_figure(SENSITIVITY)),
+    "bytes": (lambda: bytes_rows(searched()), lambda: bytes_figure(searched())),
+    "tiles": (lambda: tiles_rows(mapped()), lambda: plot_tiles(mapped())),
+    "tornado": (lambda: tornado_rows(varied()), lambda: tornado_figure(varied())),
     "pareto": (
-        lambda: pareto_rows({"mine": TestPareto.FRONT}),
-        lambda: plot_pareto({"mine": TestPareto.FRONT}),
+        lambda: pareto_rows({"mine": traded()}),
+        lambda: plot_pareto({"mine": traded()}),
     ),
     "ski": (
         lambda: ski_slope_rows([TestSkiSlope.CURVE]),
@@ -1090,12 +1104,12 @@ class TestCommands:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         def one(*_: object, **__: object) -> Iterator[Any]:
-            yield RESULTS[0]
+            yield searched()[0]
             raise KeyboardInterrupt
 
         monkeypatch.setattr("loopsched.scheduler.search_workload", one)
         assert run(["search", "alexnet", "--plot", "r.csv", "--plot-bytes", "b.svg"]) == 130
-        assert {row["problem"] for row in read_csv("r.csv")} == {RESULTS[0].problem.name}
+        assert {row["problem"] for row in read_csv("r.csv")} == {searched()[0].problem.name}
         assert Path("b.svg").exists()
 
     @pytest.mark.parametrize(
@@ -1155,8 +1169,8 @@ class TestCommands:
         command = ["tiles", PROBLEM_TEXT, str(NEST), "--dims", "M,N", "--steps", "24"]
         assert run([*command, "--format", "csv"]) == 0
         rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
-        assert len(rows) == len(MAP.cells)
-        assert [row["schedule"] for row in rows] == [str(cell.schedule) for cell in MAP.cells]
+        assert len(rows) == len(mapped().cells)
+        assert [row["schedule"] for row in rows] == [str(cell.schedule) for cell in mapped().cells]
         assert run([*command, "--plot", "t.png"]) == 0
         assert Path("t.png").read_bytes().startswith(b"\x89PNG")
         printed = capsys.readouterr().out
@@ -1168,7 +1182,7 @@ class TestCommands:
         assert printed.count("<") == 2  # at the best sizes, and in the legend
         digits = {len(cell.rstrip("*<!").partition(".")[2]) for cell in line.split()[1:]}
         assert digits - {0} == {2}  # 0: does not fit
-        score, best = evaluate(PROBLEM, NEST, ARCH), MAP.best().evaluation
+        score, best = evaluate(PROBLEM, NEST, ARCH), mapped().best().evaluation
         assert best is not None
         column = lines[0].split()[3:].index("12")
         assert line.split()[1 + column] == f"{score.time_s / best.time_s:.2f}*"

@@ -13,11 +13,12 @@ from oracle_search import every_nest, random_machine, random_problem
 import loopsched
 from loopsched.base.errors import ScheduleError
 from loopsched.nests.nest import Schedule
+from loopsched.nests.notation import parse_schedule
 from loopsched.scheduler.tradeoffs import Tradeoff, non_dominated, pareto
 
 PROBLEM = loopsched.gemm(m=60, n=48, k=36)
 ARCH = loopsched.load_arch("titan_v")
-SCORE = loopsched.search(PROBLEM, ARCH).evaluation
+SCORE = loopsched.evaluate(PROBLEM, parse_schedule("M:60 N:48 K:36 M:4 N:4", PROBLEM), ARCH)
 
 
 def _points(costs: list[tuple[int, int, int]]) -> list[Tradeoff]:

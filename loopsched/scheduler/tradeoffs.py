@@ -97,9 +97,9 @@ def pareto(
     Examples
     --------
     >>> from loopsched import gemm, load_arch
-    >>> front = pareto(gemm(m=512, n=512, k=512), load_arch("titan_v"))
+    >>> front = pareto(gemm(m=256, n=256, k=256), load_arch("titan_v"))
     >>> [(point.capacity_bytes, point.dram_bytes) for point in front][:2]
-    [(1179648, 3145728), (589824, 4194304)]
+    [(294912, 786432), (147456, 1048576)]
     """
     found: list[Tradeoff] = []
     level = arch.caches[0]

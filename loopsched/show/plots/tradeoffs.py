@@ -36,9 +36,9 @@ def pareto_rows(fronts: Fronts) -> list[Row]:
     Examples
     --------
     >>> from loopsched import gemm, load_arch, pareto
-    >>> front = pareto(gemm(m=512, n=512, k=512), load_arch("titan_v"))
+    >>> front = pareto(gemm(m=256, n=256, k=256), load_arch("titan_v"))
     >>> pareto_rows({"mine": front})[0]["capacity_bytes"]
-    1179648
+    294912
     """
     return [
         {
