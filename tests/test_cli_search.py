@@ -440,3 +440,19 @@ def test_the_seed_of_hashing_changes_nothing() -> None:
     }
     assert len(outputs) == 1
     assert all(math.isfinite(json.loads(line)["time_s"]) for line in outputs.pop().splitlines())
+
+
+def test_schedules_that_a_plot_leaves_out_are_told(tmp_path: Path) -> None:
+    """Of several layers the best is drawn; of one all that were kept."""
+    pytest.importorskip("matplotlib")
+    told = "drawn: the best schedule of each layer"
+    layers = {"layers": [{"op": "gemm", "m": m, "n": 8, "k": 8} for m in (8, 16)]}
+    file = tmp_path / "two.json"
+    file.write_text(json.dumps(layers))
+    for what, top, is_told in (
+        (str(file), "2", True),
+        (str(file), "1", False),
+        ("gemm:m=8,n=8,k=8", "2", False),
+    ):
+        assert run(["search", what, "--top", top, "--plot", str(tmp_path / "one.svg")]) == 0
+        assert (told in (tmp_path / "one.svg").read_text()) == is_told

@@ -144,10 +144,10 @@ class TestRoofline:
         assert {one.problem.name for one in searched()} & set(texts(named))
 
     def test_schedules_that_are_not_drawn_are_told(self) -> None:
-        kept = [search(one.problem, ARCH, top=2) for one in RESULTS]
+        kept = [search(one.problem, ARCH, top=2) for one in searched()]
         told = "drawn: the best schedule of each layer"
         assert told in texts(plot_roofline(kept, ARCH, ax=axes()))
-        assert told not in texts(plot_roofline(RESULTS, ARCH, ax=axes()))
+        assert told not in texts(plot_roofline(searched(), ARCH, ax=axes()))
         assert "drawn: the best schedule" in texts(plot_roofline(kept[:1], ARCH, ax=axes()))
         assert plot_bytes(kept, ax=axes()).get_xlabel() == "the best schedule of each layer"
 
@@ -892,8 +892,9 @@ class TestTornado:
         assert left.x1 < right.x0
 
     def test_parameters_without_effect_have_no_bars(self) -> None:
-        still = tuple(replace(one, time_s=SENSITIVITY.base.time_s) for one in SENSITIVITY.points)
-        found = replace(SENSITIVITY, points=still)
+        base = varied().base.time_s
+        still = tuple(replace(one, time_s=base) for one in varied().points)
+        found = replace(varied(), points=still)
         ax = plot_tornado(found, "time", ax=axes())
         assert not ax.patches
         assert not ax.lines

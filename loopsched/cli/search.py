@@ -156,7 +156,7 @@ def _save_plots(
     # Fewer results than problems: it was interrupted.
     numbered = zip(results, chosen.numbers, chosen.workload.counts, strict=False)
     layers = [
-        Layer(result.problem, result.evaluation, str(number), count)
+        Layer(result.problem, result.evaluation, str(number), count, 1 + len(result.alternatives))
         for result, number, count in numbered
     ]
     if len(results) == 1 and (best := results[0]).alternatives:  # beside each other
