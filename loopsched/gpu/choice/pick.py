@@ -420,9 +420,11 @@ def _why(ranked: Ranked, at: int, first: int) -> str:
     if at == first:
         return f"the first choice: most time on {longest}; {held}"
     best = {name: float(ranked.times.parts[name][first]) for name in here}
-    ratio = {name: here[name] / max(best[name], 1e-30) for name in here}
-    changed = sorted(here, key=lambda name: -abs(np.log(max(ratio[name], 1e-9))))[:2]
-    times = {name: f"{ratio[name]:.2f}" for name in changed}
-    told = [f"{name} {shown} times as long" for name, shown in times.items() if shown != "1.00"]
-    said = ", ".join(told) or "as long on every resource"
+    most, second, *_, least = sorted(here, key=lambda name: best[name] - here[name])
+    times = {name: f"{here[name] / max(best[name], 1e-30):.2f}" for name in here}
+    changed = (most, second if float(times[second]) > 1 else least)
+    told = [f"{name} {times[name]} times as long" for name in changed if times[name] != "1.00"]
+    if float(times[most]) <= 1:  # waves or a kernel's own factor make up for it
+        told.append("none longer" if told else "as long on every resource")
+    said = ", ".join(told)
     return f"against the first choice: {said}; most time on {longest}; {held}"
