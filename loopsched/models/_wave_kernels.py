@@ -15,6 +15,7 @@ from loopsched.base.arrays import Ints
 from loopsched.base.jit import jit, part
 from loopsched.models._along_kernels import Past, Steps, walk_along
 from loopsched.models._promise_kernels import (
+    ALONE,
     ANEW,
     BITS,
     BOUNDARY,
@@ -65,6 +66,7 @@ from loopsched.models._promise_kernels import (
     _fit,
     _fits,
     _is_aligned,
+    _n_stored,
     _promise,
     _reached,
     _see,
@@ -553,6 +555,96 @@ def _list_runs(w: Ints, d: int, depth: int) -> Ints:
 
 
 @part
+def _elems_of_items(w: Ints, t: int, depth: int, n_items: int) -> int:
+    """Bound the elements of a tensor that items of a list touch, so many in a row."""
+    least, stride = -1, 1
+    for k in range(depth):
+        stride *= -(-w[SIZES, w[IN_DIM, k]] // w[IN_EXTENT, k])
+        w[LEFT, w[IN_DIM, k]] = w[SIZES, w[IN_DIM, k]]
+    apart = many = 1  # regions of the first loops that there are, and are in a row
+    for k in range(depth + 1):  # each region of the first loops is touched as a whole
+        elems = min(apart, many)
+        for a in range(w[FIRST, t], w[END, t]):
+            first, second = w[LEFT, w[FIRST_DIM, a]], w[LEFT, w[SECOND_DIM, a]]
+            one = first if w[KIND, a] == PLAIN else _reached(w, a, first, second)
+            elems *= min(one, w[SIZE, a]) if w[SIZE, a] > 0 else one
+        least = elems if least < 0 else min(least, elems)
+        if k < depth:
+            d, extent = w[IN_DIM, k], w[IN_EXTENT, k]
+            trips = -(-w[SIZES, d] // extent)
+            stride //= trips
+            many = (n_items - 2) // stride + 2 if n_items > 1 else 1
+            apart *= trips if w[BITS + t, d] & INDEXED else 1
+            w[LEFT, d] = extent
+    return int(least)
+
+
+@part
+def _comes_in_a_row(w: Ints, t: int, d: int, depth: int) -> bool:
+    """Whether pieces of a dimension that touch an element are side by side, others being whole."""
+    for a in range(w[FIRST, t], w[END, t]):
+        other, step = w[SECOND_DIM, a], w[SECOND_STEP, a]
+        if d == other:
+            other, step = w[FIRST_DIM, a], w[FIRST_STEP, a]
+        if d in (w[FIRST_DIM, a], w[SECOND_DIM, a]):
+            for k in range(depth):
+                if w[IN_DIM, k] == other:
+                    return False
+            if step > 1:
+                return False
+    return True
+
+
+@part
+def _longest_gap(w: Ints, t: int, depth: int) -> int:
+    """Bound how many items of a list one that touches an element of a tensor is behind the last."""
+    longest, stride, back = 0, 1, 0
+    for k in range(depth - 1, -1, -1):
+        d = w[IN_DIM, k]
+        trips = -(-w[SIZES, d] // w[IN_EXTENT, k])
+        if not w[BITS + t, d] & INDEXED:
+            longest = max(longest, stride - back)
+            back += (trips - 1) * stride
+        elif not w[BITS + t, d] & ALONE:
+            longest = max(longest, stride * (1 if _comes_in_a_row(w, t, d, depth) else trips))
+        stride *= trips
+    return longest
+
+
+@part
+def _stays_in_lists(w: Ints, depth: int, pool: int, n: int, capacity: int) -> bool:
+    """Whether what waves of ``n`` items of a list touch again is certainly still there.
+
+    That is where as many waves fit as may be from one use to the next, both held.
+    """
+    gap = total = 0
+    for t in range(w[NOW, N_TENSORS]):
+        if w[OWN, t] == pool if pool < 0 else t == pool:
+            gap = max(gap, _longest_gap(w, t, depth))
+    for t in range(w[NOW, N_TENSORS]):
+        if w[OWN, t] == pool if pool < 0 else t == pool:
+            elems = _elems_of_items(w, t, depth, n * ((gap + n - 1) // n + 1))
+            total += elems * w[WIDTH, t]
+    return bool(total <= capacity)
+
+
+@part
+def _count_once(w: Ints, pool: int) -> None:
+    """Count all elements that tensors have, each brought in once."""
+    for t in range(w[NOW, N_TENSORS]):
+        if w[OWN, t] == pool if pool < 0 else t == pool:
+            elems = 1
+            for a in range(w[FIRST, t], w[END, t]):
+                first, second = w[SIZES, w[FIRST_DIM, a]], w[SIZES, w[SECOND_DIM, a]]
+                c1, c2 = w[FIRST_STEP, a], w[SECOND_STEP, a]
+                if w[IS_CLIPPED, a]:
+                    elems *= _n_stored(c1, c2, w[SIZE, a], w[OFFSET, a], first, second)
+                else:
+                    elems *= first if w[KIND, a] == PLAIN else _reached(w, a, first, second)
+            w[ONE_LOW, t] = w[ONE_MOST, t] = elems
+
+
+@part
 def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
     """Replay tensors that share room: all that do, or one by itself; what became of it.
 
@@ -608,6 +700,10 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
     n_cells, n_boxes, per_box = _write_tensors(w, pieces, chosen, tables)
     if n_cells < 0 or n_cells > MOST_CELLS or _n_boxes(w, depth) * per_box > 2 * PROMISE_EFFORT:
         return TOO_MUCH
+    is_list = n_groups == 1 and groups[0, 0] == 0 and groups[0, 1] == depth and groups[0, 4] != 0
+    if is_list and not is_exact and _stays_in_lists(w, depth, pool, picks, capacity):
+        _count_once(w, pool)
+        return KNOWN_FITS
     is_along, runs = np.zeros(chosen.size, np.int64), np.zeros((0, 2), np.int64)
     if first < end:
         runs = _list_runs(w, along, depth)
@@ -719,12 +815,12 @@ def _replay(w: Ints, level: int, enough: int, limit: int) -> None:
             return
         spent = cost
         _join(w)
-        is_closed = is_within = w[MORE, FITS] != 0
+        is_settled = w[MORE, FITS] != 0  # no deeper body says more of any tensor
         for t in range(n_tensors):
             if w[OWN, t] != PASSES:
-                is_closed = is_closed and w[LOW, t] == w[MOST, t]
-                is_within = is_within and w[MOST, t] <= w[enough, t]
-        if is_closed or is_within:
+                is_closed = w[LOW, t] == w[MOST, t]
+                is_settled = is_settled and (is_closed or w[MOST, t] <= w[enough, t])
+        if is_settled:
             return
 
 
