@@ -208,18 +208,16 @@ def ask(tables: Tables, past: Past, wave: Wave, n_there: int) -> int:
 
 
 @jit
-def most_events(tables: Tables) -> int:
+def most_events(tensors: Ints, axes: Ints, rows: Ints) -> int:
     """Bound the cells of one body of one tensor."""
     found = 1
-    for t in range(tables.tensors.shape[0]):
+    for t in range(tensors.shape[0]):
         cells = 1
-        for a in range(tables.tensors[t, 0], tables.tensors[t, 1]):
-            first, longest = tables.axes[a, 2], 1
-            end = (
-                tables.axes[a + 1, 2] - 1 if a + 1 < tables.axes.shape[0] else tables.rows.size - 1
-            )
+        for a in range(tensors[t, 0], tensors[t, 1]):
+            first, longest = axes[a, 2], 1
+            end = axes[a + 1, 2] - 1 if a + 1 < axes.shape[0] else rows.size - 1
             for row in range(first, end):
-                longest = max(longest, tables.rows[row + 1] - tables.rows[row])
+                longest = max(longest, rows[row + 1] - rows[row])
             cells *= longest
         found = max(found, cells)
     return found
@@ -350,10 +348,17 @@ def gather(
 
 @jit
 def count_within(
-    tables: Tables, steps: Steps, past: Past, wave: Wave, n_visits: int, events: Ints
+    tensors: Ints,
+    limits: Ints,
+    runs: Ints,
+    is_along: Ints,
+    touched: Ints,
+    found: Ints,
+    base: int,
+    n_visits: int,
+    events: Ints,
 ) -> None:
     """Count what visits bring in again of what earlier ones of the same step touched."""
-    runs, limits, base = steps.runs, tables.limits, past.state[VISIT] * wave.touched.shape[0]
     held, used = np.zeros(n_visits, np.int64), np.zeros(limits.size, np.int64)
     starts = np.zeros(limits.size, np.int64)
     for r in range(runs.shape[0]):
@@ -369,14 +374,14 @@ def count_within(
         at = 0
         for visit in range(n_visits):
             first = at
-            held[visit] = wave.touched[visit, WHOLE] + piece * wave.touched[visit, EACH]
+            held[visit] = touched[visit, WHOLE] + piece * touched[visit, EACH]
             while at < events.shape[0] and events[at, NOW] == base + visit:
                 before, t = events[at, BEFORE] - base, events[at, OF]
                 if before >= 0:
-                    elems = events[at, ELEMS] * (piece if steps.is_along[t] else 1)
-                    if before + 1 < starts[tables.tensors[t, 4]]:
-                        past.found[t, 0] += elems * n
-                    size = elems * tables.tensors[t, 2]
+                    elems = events[at, ELEMS] * (piece if is_along[t] else 1)
+                    if before + 1 < starts[tensors[t, 4]]:
+                        found[t, 0] += elems * n
+                    size = elems * tensors[t, 2]
                     held[before] -= size
                     for k in range(limits.size):
                         used[k] -= size if before >= starts[k] else 0
@@ -389,69 +394,82 @@ def count_within(
             for k in range(first, at):
                 t = events[k, OF]
                 if 0 <= events[k, BEFORE] - base < starts[0]:
-                    past.found[t, 2] += events[k, ELEMS] * (piece if steps.is_along[t] else 1) * n
+                    found[t, 2] += events[k, ELEMS] * (piece if is_along[t] else 1) * n
 
 
 @jit
 def count_between(
-    tables: Tables, steps: Steps, past: Past, wave: Wave, n_visits: int, n: int
+    tensors: Ints,
+    limits: Ints,
+    runs: Ints,
+    last_visits: Ints,
+    own: Ints,
+    new: Ints,
+    firsts: Ints,
+    found: Ints,
+    base: int,
+    n_visits: int,
 ) -> None:
     """Count what steps bring in again of what the step before touched."""
-    base, firsts, whole = past.state[VISIT] * wave.touched.shape[0], wave.firsts, 0
+    whole, n = 0, firsts.shape[0]
     tree = np.zeros((n_visits, 1), np.int64)  # bytes by the last visit, if the first is later
     begun = np.zeros(n_visits + 1, np.int64)  # bytes for each unit, by the first visit
     ended = np.zeros(n_visits + 1, np.int64)  # by the last
     for visit in range(n_visits):
-        begun[visit + 1] = begun[visit] + wave.new[visit, EACH]
-        whole += past.own[base + visit, WHOLE]
+        begun[visit + 1] = begun[visit] + new[visit, EACH]
+        whole += own[base + visit, WHOLE]
     for visit in range(n_visits - 1, -1, -1):
-        ended[visit] = ended[visit + 1] + past.own[base + visit, EACH]
+        ended[visit] = ended[visit + 1] + own[base + visit, EACH]
     end = n - 1
     while end >= 0:
         first, k = firsts[end, 1] - base, end
         while k >= 0 and firsts[k, 1] - base == first:
             cell, t, elems = firsts[k, 0], firsts[k, 2], firsts[k, 3]
-            last = past.last[cell] - base
+            last = last_visits[cell] - base
             held = whole - sum_of(tree, last, 0)
-            many = n_pairs_above(steps.runs, ended[last], begun[first + 1], held, tables.limits[0])
-            past.found[t, 2] += elems * many
+            many = n_pairs_above(runs, ended[last], begun[first + 1], held, limits[0])
+            found[t, 2] += elems * many
             k -= 1
         for at in range(k + 1, end + 1):
-            size = firsts[at, 3] * tables.tensors[firsts[at, 2], 2]
-            add(tree, past.last[firsts[at, 0]] - base, 0, size)
+            size = firsts[at, 3] * tensors[firsts[at, 2], 2]
+            add(tree, last_visits[firsts[at, 0]] - base, 0, size)
         for at in range(k + 1, end + 1):
             cell, t, elems = firsts[at, 0], firsts[at, 2], firsts[at, 3]
-            last = past.last[cell] - base
-            held, limit = whole - sum_of(tree, last + 1, 0), tables.limits[tables.tensors[t, 4]]
-            many = n_pairs_above(steps.runs, ended[last + 1], begun[first], held, limit)
-            past.found[t, 0] += elems * many
+            last = last_visits[cell] - base
+            held, limit = whole - sum_of(tree, last + 1, 0), limits[tensors[t, 4]]
+            many = n_pairs_above(runs, ended[last + 1], begun[first], held, limit)
+            found[t, 0] += elems * many
         end = k
 
 
 @jit
-def sum_up(past: Past, wave: Wave, low: int) -> None:
-    """Sum up what the stamps of the window were the last to touch."""
-    wave.sums[0] = 0
-    for at in range(past.state[VISIT] * wave.touched.shape[0] - low):
+def sum_up(own: Ints, sums: Ints, low: int, end: int) -> None:
+    """Sum up what some stamps were the last to touch."""
+    for at in range(end - low):
         for kind in range(2):
-            wave.sums[at + 1, kind] = wave.sums[at, kind] + past.own[low + at, kind]
+            sums[at + 1, kind] = sums[at, kind] + own[low + at, kind]
 
 
 @jit
 def count_again(
-    tables: Tables,
-    steps: Steps,
-    past: Past,
-    wave: Wave,
+    tensors: Ints,
+    limits: Ints,
+    runs: Ints,
+    is_along: Ints,
+    sums: Ints,
+    again: Ints,
+    tree: Ints,
+    new: Ints,
+    unseen: Ints,
+    found: Ints,
+    base: int,
     n_visits: int,
     events: Ints,
     low: int,
     length: int,
 ) -> None:
     """Count what a wave brings in again of what earlier ones of the window touched."""
-    n_slots, runs, limits = wave.touched.shape[0], steps.runs, tables.limits
-    sums, again, tree, found = wave.sums, wave.again, wave.tree, past.found
-    base, n = past.state[VISIT] * n_slots, events.shape[0]
+    n_slots, n = new.shape[0], events.shape[0]
     first, final = runs[0, 1], runs[runs.shape[0] - 1, 1]
     size = base - low  # of the window
     again[: size + 1] = 0
@@ -459,12 +477,12 @@ def count_again(
     fresh, total = np.zeros(2, np.int64), np.zeros(2, np.int64)
     for visit in range(n_visits):
         for kind in range(2):
-            total[kind] += wave.new[visit, kind]
+            total[kind] += new[visit, kind]
     for k in range(n):
         t = events[k, OF]
         if events[k, BEFORE] < base:
             at = events[k, BEFORE] - low
-            again[at, steps.is_along[t]] += events[k, ELEMS] * tables.tensors[t, 2]
+            again[at, is_along[t]] += events[k, ELEMS] * tensors[t, 2]
     for at in range(size - 1, -1, -1):
         for kind in range(2):
             again[at, kind] += again[at + 1, kind]
@@ -491,7 +509,7 @@ def count_again(
                     left[kind] = sums[end, kind] - sums[begin, kind]
                     after[kind] = before[kind] + total[kind] - again[end, kind]
                     own[kind] = left[kind] - again[begin, kind] + again[end, kind]
-                limit = limits[0] if is_most else limits[tables.tensors[t, 4]]
+                limit = limits[0] if is_most else limits[tensors[t, 4]]
                 if length * (after[EACH] + own[EACH]) + after[WHOLE] + own[WHOLE] <= limit:
                     continue
                 at += 1 - is_most
@@ -499,7 +517,7 @@ def count_again(
                 edge_whole = sums[end, WHOLE] - sums[at, WHOLE]
                 here = before[EACH] + edge + fresh[EACH] + sum_of(tree, at, EACH)
                 only = before[WHOLE] + edge_whole + fresh[WHOLE] + sum_of(tree, at, WHOLE)
-                if steps.is_along[t]:
+                if is_along[t]:
                     wholes[0] = before[WHOLE] + left[WHOLE] + fresh[WHOLE]
                     wholes[0] += sum_of(tree, begin, WHOLE)
                     wholes[1] = after[WHOLE] + own[WHOLE]
@@ -519,10 +537,10 @@ def count_again(
                 for e in range(k, upto):
                     stamp, t = events[e, BEFORE], events[e, OF]
                     if stamp < base:
-                        amount = events[e, ELEMS] * tables.tensors[t, 2]
-                        add(tree, stamp - low, steps.is_along[t], amount)
-                fresh[WHOLE] += wave.fresh[visit, WHOLE]
-                fresh[EACH] += wave.fresh[visit, EACH]
+                        amount = events[e, ELEMS] * tensors[t, 2]
+                        add(tree, stamp - low, is_along[t], amount)
+                fresh[WHOLE] += unseen[visit, WHOLE]
+                fresh[EACH] += unseen[visit, EACH]
         k = upto
         visit += 1
 
@@ -558,14 +576,17 @@ def walk_along(
         np.zeros((n_slots, 2), np.int64),
     )
     least = limits.min()
-    widest, events = most_events(tables), np.empty((64, 4), np.int64)
+    widest, events = (
+        most_events(tables.tensors, tables.axes, tables.rows),
+        np.empty((64, 4), np.int64),
+    )
     for _ in range(most):
         ended = outside
         n_there = take(tables, past.digits, outside, wave.lengths, wave.rows, wave.there)
         if n_there:
-            low = state[WINDOW] * n_slots
-            sum_up(past, wave, low)
-            end = state[VISIT] * n_slots - low
+            base, low = state[VISIT] * n_slots, state[WINDOW] * n_slots
+            sum_up(past.own, wave.sums, low, base)
+            end = base - low
             start = n_slots
             while start < end:  # waves after which more than the room is touched
                 held = wave.sums[end, WHOLE] - wave.sums[start, WHOLE]
@@ -575,7 +596,7 @@ def walk_along(
                 start += n_slots
             if low < state[WINDOW] * n_slots:
                 low = state[WINDOW] * n_slots
-                sum_up(past, wave, low)
+                sum_up(past.own, wave.sums, low, base)
             n_asking = ask(tables, past, wave, n_there)
             n_visits, n_events, n_firsts, events = gather(
                 tables, steps, past, wave, n_asking, outside, length, low, n_asking * widest, events
@@ -589,10 +610,47 @@ def walk_along(
                     state[OVERFLOW] = state[FINISHED] = 1
                     return
             if steps.runs[0, 1] * each + whole > least:
-                count_within(tables, steps, past, wave, n_visits, events[:n_events])
+                count_within(
+                    tables.tensors,
+                    limits,
+                    steps.runs,
+                    steps.is_along,
+                    wave.touched,
+                    past.found,
+                    base,
+                    n_visits,
+                    events[:n_events],
+                )
             if 2 * steps.runs[0, 1] * each + whole > least:
-                count_between(tables, steps, past, wave, n_visits, n_firsts)
-            count_again(tables, steps, past, wave, n_visits, events[:n_events], low, length)
+                count_between(
+                    tables.tensors,
+                    limits,
+                    steps.runs,
+                    past.last,
+                    past.own,
+                    wave.new,
+                    wave.firsts[:n_firsts],
+                    past.found,
+                    base,
+                    n_visits,
+                )
+            count_again(
+                tables.tensors,
+                limits,
+                steps.runs,
+                steps.is_along,
+                wave.sums,
+                wave.again,
+                wave.tree,
+                wave.new,
+                wave.fresh,
+                past.found,
+                base,
+                n_visits,
+                events[:n_events],
+                low,
+                length,
+            )
             state[VISIT] += 1
         elif groups.shape[0] == 1 and groups[0, 1] == outside:
             ended = groups[0, 0]  # nor has a list more waves after an empty one

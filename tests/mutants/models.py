@@ -725,13 +725,6 @@ _waves.broken(
     "n * ((gap + n - 1) // n))",
 )
 _waves.broken(
-    "many-lists-windows-in-a-row",
-    "many schedules: pieces that touch an element are side by side, whatever other loops cut",
-    "                if w[IN_DIM, k] == other:\n                    return False\n",
-    "                pass\n",
-    "test_many_lists.py",
-)
-_waves.broken(
     "many-lists-steps-of-a-filter-in-a-row",
     "many schedules: pieces that a filter with gaps touches are side by side",
     "            if step > 1:\n                return False\n",
