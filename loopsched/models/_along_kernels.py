@@ -247,10 +247,9 @@ def gather(
     n_dims, n_loops, n_slots = wave.longest.size, loops.shape[0], wave.touched.shape[0]
     base = past.state[VISIT] * n_slots
     inner, digits = loops[outside:], past.digits[outside:]
-    piece, reach = np.zeros(n_dims, np.int64), np.zeros(n_dims, np.int64)
-    offset, inner_rows = np.zeros(n_dims, np.int64), np.zeros(axes.shape[0], np.int64)
-    begin, end = np.zeros(axes.shape[0], np.int64), np.zeros(axes.shape[0], np.int64)
-    now = np.zeros(axes.shape[0], np.int64)
+    rest = np.zeros((7, max(n_dims, axes.shape[0])), np.int64)
+    piece, reach, offset = rest[0, :n_dims], rest[1, :n_dims], rest[2, :n_dims]
+    inner_rows, begin, end, now = rest[3, : axes.shape[0]], rest[4], rest[5], rest[6]
     n = n_first = visit = 0
     while True:
         stamp, ended = base + visit, n_loops - outside
@@ -474,7 +473,8 @@ def count_again(
     size = base - low  # of the window
     again[: size + 1] = 0
     tree[:size] = 0
-    fresh, total = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    sides = np.zeros((6, 2), np.int64)
+    fresh, total = sides[0], sides[1]
     for visit in range(n_visits):
         for kind in range(2):
             total[kind] += new[visit, kind]
@@ -487,8 +487,7 @@ def count_again(
         for kind in range(2):
             again[at, kind] += again[at + 1, kind]
     # Of either kind: since the wave of the first use, of that wave, of the window's end.
-    before, left = np.zeros(2, np.int64), np.zeros(2, np.int64)
-    after, own = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    before, left, after, own = sides[2], sides[3], sides[4], sides[5]
     wholes = np.zeros(4, np.int64)
     k = visit = 0
     while visit < n_visits:
@@ -561,19 +560,21 @@ def walk_along(
     length = 0
     for r in range(steps.runs.shape[0]):
         length += steps.runs[r, 0] * steps.runs[r, 1]
+    of_stamps = np.zeros((3, n_stamps + 1, 2), np.int64)
+    of_visits = np.zeros((3, n_slots, 2), np.int64)
     wave = Wave(
         np.zeros((picks, n_dims), np.int64),
         np.zeros((picks, n_axes), np.int64),
         np.zeros(picks, np.int64),
         np.zeros((picks * n_tensors, 3), np.int64),
         np.zeros(n_dims, np.int64),
-        np.zeros((n_stamps + 1, 2), np.int64),
-        np.zeros((n_stamps + 1, 2), np.int64),
-        np.zeros((n_stamps, 2), np.int64),
+        of_stamps[0],
+        of_stamps[1],
+        of_stamps[2],
         np.empty((past.last.size, 4), np.int64),
-        np.zeros((n_slots, 2), np.int64),
-        np.zeros((n_slots, 2), np.int64),
-        np.zeros((n_slots, 2), np.int64),
+        of_visits[0],
+        of_visits[1],
+        of_visits[2],
     )
     least = limits.min()
     widest, events = (

@@ -227,9 +227,12 @@ def take(tables: Tables, digits: Ints, inside: int, lengths: Ints, rows: Ints, t
     ``lengths``, ``rows``: for each instance, of each dimension and each axis.
     """
     loops, groups, sizes, axes, n_there = tables.loops, tables.groups, tables.sizes, tables.axes, 0
-    piece, begun = np.zeros(sizes.size, np.int64), np.zeros(sizes.size, np.int64)
-    length, counts = sizes.copy(), np.zeros(loops.shape[0], np.int64)
-    trips, stop = np.ones(loops.shape[0], np.int64), 0
+    places, lists = np.zeros((3, sizes.size), np.int64), np.ones((2, loops.shape[0]), np.int64)
+    piece, begun, length = places[0], places[1], places[2]
+    counts, trips, stop = lists[0], lists[1], 0
+    for dim in range(sizes.size):
+        length[dim] = sizes[dim]
+    counts[:] = 0
     # The items of a list, if there is but one that has no dimension twice, are counted through.
     if groups.shape[0] == 1 and groups[0, 4] and groups[0, 1] <= inside:
         if not locate(loops, groups, digits, 0, 0, groups[0, 0], begun, length):
