@@ -62,12 +62,12 @@ def replays(view: View, room: Room, monkeypatch: pytest.MonkeyPatch) -> list[boo
     nest, fits = Nest(view, items), []
     for depth in nest.depths():
         for pool in pools_of(view.problem, room):
-            if depth == nest.deepest or nest._outside_steps(depth, pool) == depth:
+            if depth == nest.deepest or nest._steps(depth, pool) == (depth, depth):
                 continue
             for item in items:
                 at_once = nest._counts(item, depth, pool, 10**9, False, True)
                 with monkeypatch.context() as patch:
-                    patch.setattr(Nest, "_outside_steps", lambda _, depth, pool: depth)
+                    patch.setattr(Nest, "_steps", lambda _, depth, pool: (depth, depth))
                     one_by_one = nest._counts(item, depth, pool, 10**9, False, True)
                 assert at_once is not None
                 assert one_by_one is not None

@@ -17,10 +17,11 @@ from loopsched.models import _promise_kernels as kernels
 from loopsched.models import buffer, promises
 from loopsched.models.machine import data_type_of
 from loopsched.models.many import evaluate_many
+from loopsched.models.replay import Nest, Pool
 from loopsched.models.score import level_traffic
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.nests.notation import parse_schedule
-from loopsched.problems.builders import gemm
+from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Axis, Problem, Tensor
 
 RATES = (("int8", 3.0), ("fp16", 4.0), ("fp32", 4.0))
@@ -106,6 +107,30 @@ def nests(rng: random.Random, problem: Problem) -> Schedule:
     return Schedule.of(loops).check(problem)
 
 
+def grids(rng: random.Random, problem: Problem) -> Schedule:
+    """Lists of items that sizes of tiles make of whole dimensions, loops inside in any order."""
+    dims = rng.sample(list(problem.dims), len(problem.dims))
+    n_outer = rng.randint(1, len(dims))
+    now = dict(problem.size)
+    loops = [Loop(dim, now[dim], "SM") for dim in dims[:n_outer]]
+    loops += [Loop(dim, now[dim]) for dim in dims[n_outer:]]
+    for _ in range(rng.randint(1, 2)):
+        for dim in rng.sample(dims, len(dims)):
+            now[dim] = rng.randint(1, now[dim])
+            loops.append(Loop(dim, now[dim]))
+    return Schedule.of(loops).check(problem)
+
+
+def layers(rng: random.Random) -> Problem:
+    """Products of matrices, and convolutions with strides and padding."""
+    if rng.random() < 0.4:
+        return gemm(m=rng.randint(8, 99), n=rng.randint(8, 99), k=rng.randint(4, 60))
+    r, s, stride = rng.randint(1, 4), rng.randint(1, 3), rng.choice([1, 1, 2])
+    n, c, k = rng.randint(1, 4), rng.randint(1, 9), rng.randint(1, 8)
+    h, w = rng.randint(r, 14), rng.randint(s, 20)
+    return conv2d(n=n, c=c, k=k, h=h, w=w, r=r, s=s, stride=stride, padding=rng.choice([0, 1]))
+
+
 def machines(rng: random.Random, problem: Problem) -> Arch:
     """One to three levels: caches, scratchpads inside, rooms of tensors, tensors that pass."""
     names = [tensor.name for tensor in problem.tensors]
@@ -162,15 +187,19 @@ def test_any_windows_on_any_machine(seed: int, raised: Raised) -> None:
 
 
 def compared(
-    rng: random.Random, problems: Callable[[random.Random], Problem], raised: Raised
+    rng: random.Random,
+    problems: Callable[[random.Random], Problem],
+    raised: Raised,
+    schedules: Callable[[random.Random, Problem], Schedule] = nests,
+    n_problems: int = 500,
 ) -> tuple[int, int]:
-    """Compare 2,000 schedules; count those whose waves run on, and those with lists apart."""
+    """Compare four schedules of each; count those whose waves run on, and with lists apart."""
     n_waves = n_lists = 0
-    for _ in range(500):
+    for _ in range(n_problems):
         problem = problems(rng)
         arch = machines(rng, problem)
         lanes = int(arch.compute.rate(data_type_of(problem, arch)))
-        drawn = [nests(rng, problem) for _ in range(4)]
+        drawn = [schedules(rng, problem) for _ in range(4)]
         found = promises.promised_many(problem, drawn, arch, lanes)
         for nest, row in zip(drawn, found.tolist(), strict=True):
             raised.waves = raised.lists = 0
@@ -181,6 +210,25 @@ def compared(
                 n_waves += raised.waves > 0
                 n_lists += raised.lists > 0
     return n_waves, n_lists
+
+
+def test_steps_and_lists_at_once_are_what_is_found_one_by_one(
+    raised: Raised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's form follows every step of every loop here; the compiled one as few as it can."""
+    n_inside, steps = [0], Nest._steps
+
+    def walked(nest: Nest, depth: int, pool: Pool) -> tuple[int, int]:
+        first, end = steps(nest, depth, pool)
+        n_inside[0] += first < end < depth
+        return depth, depth
+
+    monkeypatch.setattr(Nest, "_steps", walked)
+    rng = random.Random(5)
+    for problems in (layers, products, windows):
+        n_waves, _ = compared(rng, problems, raised, grids, 150)
+        assert n_waves > 40, problems
+    assert n_inside[0] > 300
 
 
 GRIDS = (

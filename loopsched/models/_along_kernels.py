@@ -1,11 +1,13 @@
 """The compiled walk of waves that all go along one dimension, step by step.
 
 Each instance has an item, and all of them go through the same pieces of a dimension that is
-otherwise left whole, innermost.  So every step of a wave touches one piece of each tensor that
-has the dimension, and the wave's whole share of each that has not.  A visit is one step, as in
-`loopsched.models._replay_kernels.walk`, and what is counted is the same; but steps are not
-followed one by one.  What is touched between two uses of an element is linear in the step, for
-pieces of one length, so that those where it is too much are counted at once.
+otherwise left whole; the loops inside are the same in every step.  A visit is one iteration of
+these, as in `loopsched.models._replay_kernels.walk`, and what is counted is the same; but steps
+are not followed one by one.  What is touched between two uses of an element is linear in the
+step, for pieces of one length, so that those where it is too much are counted at once.
+
+A *stamp* numbers the visits of one step of each wave: those of its other steps are like them.
+What a tensor that has the dimension touches is counted for each unit of it.
 """
 
 from __future__ import annotations
@@ -22,19 +24,21 @@ from loopsched.models._replay_kernels import (
     VISIT,
     WINDOW,
     Tables,
+    add_rows,
+    is_alike,
     step_on,
     take,
 )
 
-# Columns of what is known of a wave: bytes of which it was the last to touch, of what has not the
-# dimension and, for each unit of it, of what has; 1 + the last wave to touch some of them again;
-# elements of each tensor that this one did.
-WHOLE, EACH, AGAIN, ELEMS = range(4)
-HELD = WINDOW + 1
+# What has not the dimension, and what has: columns of bytes.
+WHOLE, EACH = range(2)
+# Columns of an event, elements of a tensor that one visit touches and one before it did: stamps
+# of the latter and the former, tensor, elements.
+BEFORE, NOW, OF, ELEMS = range(4)
 
 
 class Steps(NamedTuple):
-    """Steps inside the loops that `Tables` have.
+    """Steps between the loops that `Tables` have.
 
     ``runs``: steps of one length in a row: how many, and the length, the longest first.
     ``is_along``: 1 for a tensor that has the dimension.
@@ -47,32 +51,44 @@ class Steps(NamedTuple):
 class Past(NamedTuple):
     """What the waves so far leave behind, so that a walk can be taken up again.
 
-    ``waves``: see the constants above.  ``sums``: Fenwick trees of the first two.
+    ``last``: of each cell the stamp of its last visit.  ``own``: bytes that each stamp was the
+    last to touch.  ``slots``: for each tensor and stamp, the last event that it came before.
+    ``done``: as `loopsched.models._replay_kernels.Memory` has it.
     """
 
     digits: Ints
     state: Ints
     last: Ints
-    waves: Ints
-    sums: Ints
+    own: Ints
+    slots: Ints
+    done: Ints
     found: Ints
 
 
 class Wave(NamedTuple):
-    """What a wave works on: as `take` finds it, then for each tensor, then waves.
+    """What a wave works on: as `take` finds it, then the window, by stamps, then its visits.
 
-    ``touched``: elements of each tensor, bytes of what has not the dimension and, for each unit,
-    of what has.  ``fresh``: those that nothing of the window has touched, nor the wave before it.
-    ``seen``: waves that have touched the others, the last first.
+    ``asking``: instances that touch a tensor, the tensor, and whether the item is a short one.
+    ``sums``: bytes that the stamps before one were the last to touch, up to this wave.
+    ``again``: of them, those of a stamp and the later ones that this wave touches.
+    ``tree``: the same of the visits so far, as Fenwick trees.
+    ``firsts``: of what has not the dimension, each cell, its first visit, tensor, elements.
+    ``touched``, ``new``, ``fresh``: bytes of each visit; of them, those that none before it of the
+    wave has, and none of the window.
     """
 
     lengths: Ints
-    begins: Ints
+    rows: Ints
     there: Ints
-    now: Ints
+    asking: Ints
+    longest: Ints
+    sums: Ints
+    again: Ints
+    tree: Ints
+    firsts: Ints
     touched: Ints
+    new: Ints
     fresh: Ints
-    seen: Ints
 
 
 @jit
@@ -92,51 +108,18 @@ def n_above(first: int, slope: int, n: int, limit: int) -> int:
 
 
 @jit
-def n_lost(
-    runs: Ints,
-    length: int,
-    after: int,
-    before: int,
-    own: int,
-    left: int,
-    whole: int,
-    limit: int,
+def n_units_above(
+    runs: Ints, length: int, after: int, before: int, here: int, wholes: Ints, limit: int
 ) -> int:
-    """Count the units whose two uses, and all between, touch more than a limit.
+    """Count the units between whose uses in two waves more than a limit is touched.
 
     Parameters
     ----------
     runs : array of (steps, units a step)
     length : units in all of them
-    after, before : bytes for each unit that waves since the first use were the last to touch,
-        of the units that this wave has gone through, and of the others
-    own, left : the same of the wave of the first use
-    whole : bytes of what has not the dimension
-    """
-    found = begin = 0
-    for r in range(runs.shape[0]):
-        n, piece = runs[r, 0], runs[r, 1]
-        end = begin + piece
-        first = end * after + piece * own + (length - end) * (before + left) + whole
-        found += piece * n_above(first, piece * (after - before - left), n, limit)
-        begin += n * piece
-    return found
-
-
-@jit
-def n_gone(
-    runs: Ints,
-    length: int,
-    after: int,
-    before: int,
-    left: int,
-    wholes: Ints,
-    limit: int,
-) -> int:
-    """Count the units between whose uses more than a limit is touched, both uses left out.
-
-    As `n_lost`; ``wholes`` are of the first step, of those in the middle, of the last, and of
-    one that is all.
+    after, before, here : bytes for each unit of the steps before, of those behind, and of one
+    wholes : bytes of what has not the dimension: of the first step, of those in the middle, of
+        the last, and of one that is all
     """
     found = begin = 0
     last = runs.shape[0] - 1
@@ -145,99 +128,44 @@ def n_gone(
         begin += n * piece
         if r == 0:
             whole = wholes[3] if piece == length else wholes[0]
-            if length * before + (length - piece) * left + whole > limit:
+            if piece * here + (length - piece) * before + whole > limit:
                 found += piece
             n, begun = n - 1, piece
         if r == last and piece < length:
-            if (length - piece) * after + piece * before + wholes[2] > limit:
+            if (length - piece) * after + piece * here + wholes[2] > limit:
                 found += piece
             n -= 1
-        first = begun * after + (length - begun) * before + (length - begun - piece) * left
-        found += piece * n_above(first + wholes[1], piece * (after - before - left), n, limit)
+        first = begun * after + piece * here + (length - begun - piece) * before + wholes[1]
+        found += piece * n_above(first, piece * (after - before), n, limit)
     return found
 
 
 @jit
-def n_heavy(runs: Ints, each: int, whole: int, limit: int) -> int:
-    """Count the steps, but the first, that touch more than a limit with the one before."""
+def n_pairs_above(runs: Ints, last: int, first: int, whole: int, limit: int) -> int:
+    """Count the steps, but the first, before whose end and since the one before is too much.
+
+    ``last``, ``first``: bytes for each unit of the step before, and of the step.
+    """
     found = 0
     for r in range(runs.shape[0]):
-        if 2 * runs[r, 1] * each + whole > limit:
+        if runs[r, 1] * (last + first) + whole > limit:
             found += runs[r, 0] - 1
-        if r and (runs[r - 1, 1] + runs[r, 1]) * each + whole > limit:
+        if r and runs[r - 1, 1] * last + runs[r, 1] * first + whole > limit:
             found += 1
     return found
 
 
 @jit
-def gather(tables: Tables, steps: Steps, past: Past, wave: Wave, n_there: int, length: int) -> int:
-    """Touch what a wave does, and count the elements of each tensor; returns how many are seen."""
-    number, window = past.state[VISIT], past.state[WINDOW]
-    tensors, rows, now, begins = tables.tensors, tables.rows, wave.now, wave.begins
-    touched, fresh, seen, waves = wave.touched, wave.fresh, wave.seen, past.waves
-    n_seen = 0
-    for t in range(tensors.shape[0]):
-        fresh[t] = 0
-    for t in range(touched.size):
-        touched[t] = 0
-    for i in range(n_there):
-        for t in range(tensors.shape[0]):
-            first, end = tensors[t, 0], tensors[t, 1]
-            is_done = False
-            for a in range(first, end):
-                now[a] = rows[begins[wave.there[i], a]]
-                is_done = is_done or now[a] == rows[begins[wave.there[i], a] + 1]
-            while not is_done:
-                cell, elems = tensors[t, 3], 1
-                for a in range(first, end):
-                    cell += tables.columns[now[a]]
-                    elems *= tables.weights[now[a]]
-                before = past.last[cell]
-                if before != number:  # else another instance brought it in
-                    past.last[cell] = number
-                    units = length if steps.is_along[t] else 1
-                    elems //= units
-                    size = elems * tensors[t, 2]
-                    touched[t] += elems
-                    touched[tensors.shape[0] + steps.is_along[t]] += size
-                    if before < window:
-                        past.state[HELD] += size * units
-                    if before < 0 or before < window - 1:
-                        fresh[t] += elems
-                    else:
-                        if waves[before, AGAIN] != number + 1:
-                            waves[before, AGAIN] = number + 1
-                            for k in range(tensors.shape[0]):
-                                waves[before, ELEMS + k] = 0
-                            at = n_seen
-                            while at and seen[at - 1] < before:
-                                seen[at] = seen[at - 1]
-                                at -= 1
-                            seen[at] = before
-                            n_seen += 1
-                        waves[before, ELEMS + t] += elems
-                a = end - 1
-                while a >= first:
-                    now[a] += 1
-                    if now[a] < rows[begins[wave.there[i], a] + 1]:
-                        break
-                    now[a] = rows[begins[wave.there[i], a]]
-                    a -= 1
-                is_done = a < first
-    return n_seen
-
-
-@jit
-def add(sums: Ints, wave: int, kind: int, size: int) -> None:
-    """Add to a wave's bytes in a Fenwick tree."""
-    while wave < sums.shape[0]:
-        sums[wave, kind] += size
-        wave |= wave + 1
+def add(sums: Ints, at: int, kind: int, size: int) -> None:
+    """Add bytes in a Fenwick tree."""
+    while at < sums.shape[0]:
+        sums[at, kind] += size
+        at |= at + 1
 
 
 @jit
 def sum_of(sums: Ints, n: int, kind: int) -> int:
-    """Sum up the bytes of the first waves."""
+    """Sum up the first bytes of a Fenwick tree."""
     found = 0
     while n > 0:
         found += sums[n - 1, kind]
@@ -246,102 +174,487 @@ def sum_of(sums: Ints, n: int, kind: int) -> int:
 
 
 @jit
-def count(tables: Tables, steps: Steps, past: Past, wave: Wave, n_seen: int, length: int) -> None:
-    """Count what a wave's steps bring in: what is new, gone for certain, or perhaps."""
-    tensors, limits, runs, is_along = tables.tensors, tables.limits, steps.runs, steps.is_along
-    number, waves, sums, found = past.state[VISIT], past.waves, past.sums, past.found
-    n_tensors, fresh = tensors.shape[0], wave.fresh
-    whole, each = int(wave.touched[n_tensors]), int(wave.touched[n_tensors + 1])
-    heavy = n_heavy(runs, each, whole, limits[0])
+def grown(rows: Ints, n: int, more: int) -> Ints:
+    """Make place for more rows behind the first ones."""
+    larger = np.empty((2 * n + more, rows.shape[1]), np.int64)
+    for i in range(n):
+        for k in range(rows.shape[1]):
+            larger[i, k] = rows[i, k]
+    return larger
+
+
+@jit
+def ask(tables: Tables, past: Past, wave: Wave, n_there: int) -> int:
+    """List what the instances of a wave touch, alike ones once; returns how much that is."""
+    n_tensors, stamp, n = tables.tensors.shape[0], past.state[VISIT] * wave.there.size, 0
+    is_once = past.done.size > 1 and wave.touched.shape[0] > 1  # else it is sooner touched
+    wave.longest[:] = 0
+    for i in range(n_there):
+        for dim in range(wave.longest.size):
+            wave.longest[dim] = max(wave.longest[dim], wave.lengths[wave.there[i], dim])
+    for i in range(n_there):
+        pick = wave.there[i]
+        is_short = 0
+        for dim in range(wave.longest.size if wave.touched.shape[0] > 1 else 0):
+            is_short |= wave.lengths[pick, dim] < wave.longest[dim]
+        for t in range(n_tensors):
+            if is_once and is_alike(
+                tables.tensors, tables.axes, wave.lengths, wave.rows, past.done, t, pick, stamp
+            ):
+                continue
+            wave.asking[n, 0], wave.asking[n, 1], wave.asking[n, 2] = pick, t, is_short
+            n += 1
+    return n
+
+
+@jit
+def most_events(tensors: Ints, axes: Ints, rows: Ints) -> int:
+    """Bound the cells of one body of one tensor."""
+    found = 1
+    for t in range(tensors.shape[0]):
+        cells = 1
+        for a in range(tensors[t, 0], tensors[t, 1]):
+            first, longest = axes[a, 2], 1
+            end = axes[a + 1, 2] - 1 if a + 1 < axes.shape[0] else rows.size - 1
+            for row in range(first, end):
+                longest = max(longest, rows[row + 1] - rows[row])
+            cells *= longest
+        found = max(found, cells)
+    return found
+
+
+@jit
+def gather(
+    tables: Tables,
+    steps: Steps,
+    past: Past,
+    wave: Wave,
+    n_asking: int,
+    outside: int,
+    length: int,
+    low: int,
+    most: int,
+    events: Ints,
+) -> tuple[int, int, int, Ints]:
+    """Touch what one step of a wave does, as long as all.
+
+    ``low``: the first stamp of the window.  ``most``: events of one visit.
+    Returns the numbers of visits, of events and of first visits, and the events.
+    """
+    loops, tensors, axes, rows = tables.loops, tables.tensors, tables.axes, tables.rows
+    columns, weights, last, own = tables.columns, tables.weights, past.last, past.own
+    asking, slots, firsts, found = wave.asking, past.slots, wave.firsts, past.found
+    n_dims, n_loops, n_slots = wave.longest.size, loops.shape[0], wave.touched.shape[0]
+    base = past.state[VISIT] * n_slots
+    inner, digits = loops[outside:], past.digits[outside:]
+    rest = np.zeros((7, max(n_dims, axes.shape[0])), np.int64)
+    piece, reach, offset = rest[0, :n_dims], rest[1, :n_dims], rest[2, :n_dims]
+    inner_rows, begin, end, now = rest[3, : axes.shape[0]], rest[4], rest[5], rest[6]
+    n = n_first = visit = 0
+    while True:
+        stamp, ended = base + visit, n_loops - outside
+        for dim in range(n_dims):
+            piece[dim], offset[dim], reach[dim] = 0, 0, wave.longest[dim]
+        for i in range(ended):
+            dim = inner[i, 0]
+            offset[dim] += digits[i] * inner[i, 1]
+            piece[dim] += digits[i] * inner[i, 2]
+            if offset[dim] >= reach[dim]:
+                ended = i
+                break
+            reach[dim] = min(reach[dim], offset[dim] + inner[i, 1])
+        if ended == n_loops - outside:
+            for kind in range(2):
+                wave.touched[visit, kind] = wave.new[visit, kind] = wave.fresh[visit, kind] = 0
+            if n + most > events.shape[0]:
+                events = grown(events, n, most)
+            inner_rows[:] = 0
+            add_rows(axes, tables.axis_dims, piece, inner_rows)
+            for asked in range(n_asking):
+                pick, t = asking[asked, 0], asking[asked, 1]
+                if asking[asked, 2]:  # else its item is as long as any
+                    is_working = True
+                    for dim in range(n_dims):
+                        is_working = is_working and offset[dim] < wave.lengths[pick, dim]
+                    if not is_working:
+                        continue
+                first_cell, first_elems, n_several, is_empty = tensors[t, 3], 1, 0, False
+                for a in range(tensors[t, 0], tensors[t, 1]):
+                    place = wave.rows[pick, a] + inner_rows[a]
+                    is_empty = is_empty or rows[place] == rows[place + 1]
+                    if rows[place + 1] == rows[place] + 1:
+                        first_cell += columns[rows[place]]
+                        first_elems *= weights[rows[place]]
+                    else:  # what the others are worth is common
+                        begin[n_several], end[n_several] = rows[place], rows[place + 1]
+                        now[n_several] = rows[place]
+                        n_several += 1
+                if is_empty:
+                    continue
+                kind, width, known, event = steps.is_along[t], tensors[t, 2], -1, 0
+                touched = new = fresh = 0  # elements
+                k = 0
+                while k >= 0:
+                    cell, elems = first_cell, first_elems
+                    for k in range(n_several):
+                        cell += columns[now[k]]
+                        elems *= weights[now[k]]
+                    before = last[cell]
+                    if before != stamp:  # else another instance brought it in
+                        last[cell] = stamp
+                        touched += elems
+                        if before < base:
+                            new += elems
+                            if kind == 0:
+                                firsts[n_first, 0], firsts[n_first, 1] = cell, stamp
+                                firsts[n_first, 2], firsts[n_first, 3] = t, elems
+                                n_first += 1
+                        if before < low:
+                            fresh += elems
+                        else:
+                            own[before, kind] -= elems * width
+                            if before != known:
+                                known, event = before, slots[t, before]
+                                if (
+                                    event >= n
+                                    or events[event, BEFORE] != before
+                                    or events[event, NOW] != stamp
+                                    or events[event, OF] != t
+                                ):
+                                    event, n = n, n + 1
+                                    slots[t, before] = event
+                                    events[event, BEFORE], events[event, NOW] = before, stamp
+                                    events[event, OF], events[event, ELEMS] = t, 0
+                            events[event, ELEMS] += elems
+                    k = n_several - 1
+                    while k >= 0:
+                        now[k] += 1
+                        if now[k] < end[k]:
+                            break
+                        now[k] = begin[k]
+                        k -= 1
+                wave.touched[visit, kind] += touched * width
+                wave.new[visit, kind] += new * width
+                wave.fresh[visit, kind] += fresh * width
+                found[t, 0] += fresh * (length if kind else 1)
+                found[t, 2] += fresh * (length if kind else 1)
+            own[stamp, 0] += wave.touched[visit, 0]
+            own[stamp, 1] += wave.touched[visit, 1]
+            visit += 1
+        if step_on(inner, digits, ended) < 0:
+            return visit, n, n_first, events
+
+
+@jit
+def count_within(
+    tensors: Ints,
+    limits: Ints,
+    runs: Ints,
+    is_along: Ints,
+    touched: Ints,
+    found: Ints,
+    base: int,
+    n_visits: int,
+    events: Ints,
+) -> None:
+    """Count what visits bring in again of what earlier ones of the same step touched."""
+    held, used = np.zeros(n_visits, np.int64), np.zeros(limits.size, np.int64)
+    starts = np.zeros(limits.size, np.int64)
+    for r in range(runs.shape[0]):
+        piece, n, is_counted = runs[r, 1], 0, False
+        for k in range(runs.shape[0]):
+            if runs[k, 1] == piece:
+                n += runs[k, 0]
+                is_counted = is_counted or k < r
+        if is_counted:
+            continue
+        starts[:] = 0
+        used[:] = 0
+        at = 0
+        for visit in range(n_visits):
+            first = at
+            held[visit] = touched[visit, WHOLE] + piece * touched[visit, EACH]
+            while at < events.shape[0] and events[at, NOW] == base + visit:
+                before, t = events[at, BEFORE] - base, events[at, OF]
+                if before >= 0:
+                    elems = events[at, ELEMS] * (piece if is_along[t] else 1)
+                    if before + 1 < starts[tensors[t, 4]]:
+                        found[t, 0] += elems * n
+                    size = elems * tensors[t, 2]
+                    held[before] -= size
+                    for k in range(limits.size):
+                        used[k] -= size if before >= starts[k] else 0
+                at += 1
+            for k in range(limits.size):
+                used[k] += held[visit]
+                while starts[k] <= visit and used[k] > limits[k]:
+                    used[k] -= held[starts[k]]
+                    starts[k] += 1
+            for k in range(first, at):
+                t = events[k, OF]
+                if 0 <= events[k, BEFORE] - base < starts[0]:
+                    found[t, 2] += events[k, ELEMS] * (piece if is_along[t] else 1) * n
+
+
+@jit
+def count_between(
+    tensors: Ints,
+    limits: Ints,
+    runs: Ints,
+    last_visits: Ints,
+    own: Ints,
+    new: Ints,
+    firsts: Ints,
+    found: Ints,
+    base: int,
+    n_visits: int,
+) -> None:
+    """Count what steps bring in again of what the step before touched."""
+    whole, n = 0, firsts.shape[0]
+    tree = np.zeros((n_visits, 1), np.int64)  # bytes by the last visit, if the first is later
+    begun = np.zeros(n_visits + 1, np.int64)  # bytes for each unit, by the first visit
+    ended = np.zeros(n_visits + 1, np.int64)  # by the last
+    for visit in range(n_visits):
+        begun[visit + 1] = begun[visit] + new[visit, EACH]
+        whole += own[base + visit, WHOLE]
+    for visit in range(n_visits - 1, -1, -1):
+        ended[visit] = ended[visit + 1] + own[base + visit, EACH]
+    end = n - 1
+    while end >= 0:
+        first, k = firsts[end, 1] - base, end
+        while k >= 0 and firsts[k, 1] - base == first:
+            cell, t, elems = firsts[k, 0], firsts[k, 2], firsts[k, 3]
+            last = last_visits[cell] - base
+            held = whole - sum_of(tree, last, 0)
+            many = n_pairs_above(runs, ended[last], begun[first + 1], held, limits[0])
+            found[t, 2] += elems * many
+            k -= 1
+        for at in range(k + 1, end + 1):
+            size = firsts[at, 3] * tensors[firsts[at, 2], 2]
+            add(tree, last_visits[firsts[at, 0]] - base, 0, size)
+        for at in range(k + 1, end + 1):
+            cell, t, elems = firsts[at, 0], firsts[at, 2], firsts[at, 3]
+            last = last_visits[cell] - base
+            held, limit = whole - sum_of(tree, last + 1, 0), limits[tensors[t, 4]]
+            many = n_pairs_above(runs, ended[last + 1], begun[first], held, limit)
+            found[t, 0] += elems * many
+        end = k
+
+
+@jit
+def sum_up(own: Ints, sums: Ints, low: int, end: int) -> None:
+    """Sum up what some stamps were the last to touch."""
+    for at in range(end - low):
+        for kind in range(2):
+            sums[at + 1, kind] = sums[at, kind] + own[low + at, kind]
+
+
+@jit
+def count_again(
+    tensors: Ints,
+    limits: Ints,
+    runs: Ints,
+    is_along: Ints,
+    sums: Ints,
+    again: Ints,
+    tree: Ints,
+    new: Ints,
+    unseen: Ints,
+    found: Ints,
+    base: int,
+    n_visits: int,
+    events: Ints,
+    low: int,
+    length: int,
+) -> None:
+    """Count what a wave brings in again of what earlier ones of the window touched."""
+    n_slots, n = new.shape[0], events.shape[0]
     first, final = runs[0, 1], runs[runs.shape[0] - 1, 1]
-    for t in range(n_tensors):
-        units = length if is_along[t] else 1
-        found[t, 0] += fresh[t] * units
-        found[t, 2] += fresh[t] * units
-        if not is_along[t]:
-            found[t, 2] += wave.touched[t] * heavy
+    size = base - low  # of the window
+    again[: size + 1] = 0
+    tree[:size] = 0
+    sides = np.zeros((6, 2), np.int64)
+    fresh, total = sides[0], sides[1]
+    for visit in range(n_visits):
+        for kind in range(2):
+            total[kind] += new[visit, kind]
+    for k in range(n):
+        t = events[k, OF]
+        if events[k, BEFORE] < base:
+            at = events[k, BEFORE] - low
+            again[at, is_along[t]] += events[k, ELEMS] * tensors[t, 2]
+    for at in range(size - 1, -1, -1):
+        for kind in range(2):
+            again[at, kind] += again[at + 1, kind]
+    # Of either kind: since the wave of the first use, of that wave, of the window's end.
+    before, left, after, own = sides[2], sides[3], sides[4], sides[5]
     wholes = np.zeros(4, np.int64)
-    all_wholes, all_eaches = sum_of(sums, number, WHOLE), sum_of(sums, number, EACH)
-    again = again_whole = 0  # what later ones of those seen are no longer the last to touch
-    for i in range(n_seen):
-        since = wave.seen[i]
-        own, whole_own = waves[since, EACH], waves[since, WHOLE]
-        left, whole_left = own, whole_own
-        for t in range(n_tensors):
-            size = waves[since, ELEMS + t] * tensors[t, 2]
-            if is_along[t]:
-                own -= size
-            else:
-                whole_own -= size
-        before = all_eaches - sum_of(sums, since + 1, EACH)
-        whole_before = all_wholes - sum_of(sums, since + 1, WHOLE)
-        after, whole_after = before - again + each, whole_before - again_whole + whole
-        wholes[0] = whole_before + whole_left
-        wholes[1] = whole_after + whole_own
-        wholes[2] = whole_after
-        wholes[3] = whole_before
-        lost = n_lost(runs, length, after, before, own, left, wholes[1], limits[0])
-        # The last step of that wave and the first of this one.
-        if first == length:
-            ends = length * (after + own)
-        else:
-            ends = first * after + (length - first) * before + final * left
-        is_lost = ends + wholes[1] > limits[0]
-        for t in range(n_tensors):
-            elems = waves[since, ELEMS + t]
-            limit = limits[tensors[t, 4]]
-            if elems and is_along[t]:
-                found[t, 2] += elems * lost
-                found[t, 0] += elems * n_gone(runs, length, after, before, left, wholes, limit)
-            elif elems:
-                found[t, 2] += elems if is_lost else 0
-                found[t, 0] += elems if length * before + whole_before > limit else 0
-        again, again_whole = again + left - own, again_whole + whole_left - whole_own
-        waves[since, EACH], waves[since, WHOLE] = own, whole_own
-        for t in range(n_tensors):
-            add(sums, since, is_along[t], -waves[since, ELEMS + t] * tensors[t, 2])
-    waves[number, WHOLE], waves[number, EACH] = whole, each
-    add(sums, number, WHOLE, whole)
-    add(sums, number, EACH, each)
+    k = visit = 0
+    while visit < n_visits:
+        upto = k
+        while upto < n and events[upto, NOW] == base + visit:
+            upto += 1
+        for is_most in range(2):
+            # Certainly gone: both visits left out.  Perhaps: both are held.
+            for e in range(k, upto):
+                stamp, t = events[e, BEFORE], events[e, OF]
+                if stamp >= base:
+                    continue
+                at = stamp - low
+                begin = at // n_slots * n_slots
+                end = begin + n_slots
+                for kind in range(2):
+                    before[kind] = sums[size, kind] - sums[end, kind]
+                    left[kind] = sums[end, kind] - sums[begin, kind]
+                    after[kind] = before[kind] + total[kind] - again[end, kind]
+                    own[kind] = left[kind] - again[begin, kind] + again[end, kind]
+                limit = limits[0] if is_most else limits[tensors[t, 4]]
+                if length * (after[EACH] + own[EACH]) + after[WHOLE] + own[WHOLE] <= limit:
+                    continue
+                at += 1 - is_most
+                edge = sums[end, EACH] - sums[at, EACH]
+                edge_whole = sums[end, WHOLE] - sums[at, WHOLE]
+                here = before[EACH] + edge + fresh[EACH] + sum_of(tree, at, EACH)
+                only = before[WHOLE] + edge_whole + fresh[WHOLE] + sum_of(tree, at, WHOLE)
+                if is_along[t]:
+                    wholes[0] = before[WHOLE] + left[WHOLE] + fresh[WHOLE]
+                    wholes[0] += sum_of(tree, begin, WHOLE)
+                    wholes[1] = after[WHOLE] + own[WHOLE]
+                    wholes[2] = before[WHOLE] + edge_whole + total[WHOLE] - again[at, WHOLE]
+                    wholes[3] = only
+                    many = n_units_above(
+                        runs, length, after[EACH], before[EACH] + left[EACH], here, wholes, limit
+                    )
+                else:
+                    ends = length * here
+                    if first < length:
+                        ends = length * before[EACH] + final * edge
+                        ends += first * (fresh[EACH] + sum_of(tree, end, EACH))
+                    many = 1 if ends + only > limit else 0
+                found[t, 2 if is_most else 0] += events[e, ELEMS] * many
+            if not is_most:
+                for e in range(k, upto):
+                    stamp, t = events[e, BEFORE], events[e, OF]
+                    if stamp < base:
+                        amount = events[e, ELEMS] * tensors[t, 2]
+                        add(tree, stamp - low, is_along[t], amount)
+                fresh[WHOLE] += unseen[visit, WHOLE]
+                fresh[EACH] += unseen[visit, EACH]
+        k = upto
+        visit += 1
 
 
 @jit
 def walk_along(
-    tables: Tables, steps: Steps, past: Past, picks: int, length: int, most: int
+    tables: Tables, steps: Steps, past: Past, picks: int, outside: int, most: int
 ) -> None:
     """Visit waves in order; count what their steps fetch, at least and at most.
 
-    It ends at the first step that does not fit.  ``length``: of all steps together.
+    It ends at the first visit that does not fit.  ``outside``: loops outside the steps.
     """
-    loops, groups, state = tables.loops, tables.groups, past.state
-    n_loops, n_tensors, n_axes = loops.shape[0], tables.tensors.shape[0], tables.axes.shape[0]
+    loops, groups, state, limits = tables.loops, tables.groups, past.state, tables.limits
+    n_tensors, n_axes, n_dims = tables.tensors.shape[0], tables.axes.shape[0], tables.sizes.size
+    n_slots, n_stamps = 1, past.own.shape[0]
+    for i in range(outside, loops.shape[0]):
+        n_slots *= loops[i, 3]
+    length = 0
+    for r in range(steps.runs.shape[0]):
+        length += steps.runs[r, 0] * steps.runs[r, 1]
+    of_stamps = np.zeros((3, n_stamps + 1, 2), np.int64)
+    of_visits = np.zeros((3, n_slots, 2), np.int64)
     wave = Wave(
-        np.zeros((picks, tables.sizes.size), np.int64),
+        np.zeros((picks, n_dims), np.int64),
         np.zeros((picks, n_axes), np.int64),
         np.zeros(picks, np.int64),
-        np.zeros(n_axes, np.int64),
-        np.zeros(n_tensors + 2, np.int64),
-        np.zeros(n_tensors, np.int64),
-        np.zeros(past.waves.shape[0], np.int64),
+        np.zeros((picks * n_tensors, 3), np.int64),
+        np.zeros(n_dims, np.int64),
+        of_stamps[0],
+        of_stamps[1],
+        of_stamps[2],
+        np.empty((past.last.size, 4), np.int64),
+        of_visits[0],
+        of_visits[1],
+        of_visits[2],
+    )
+    least = limits.min()
+    widest, events = (
+        most_events(tables.tensors, tables.axes, tables.rows),
+        np.empty((64, 4), np.int64),
     )
     for _ in range(most):
-        number, ended = state[VISIT], n_loops
-        n_there = take(tables, past.digits, n_loops, wave.lengths, wave.begins, wave.there)
+        ended = outside
+        n_there = take(tables, past.digits, outside, wave.lengths, wave.rows, wave.there)
         if n_there:
-            n_seen = gather(tables, steps, past, wave, n_there, length)
-            held = wave.touched[n_tensors] + steps.runs[0, 1] * wave.touched[n_tensors + 1]
-            if held > tables.limits[0]:
-                state[OVERFLOW] = state[FINISHED] = 1
-                return
-            count(tables, steps, past, wave, n_seen, length)
-            start = state[WINDOW]
-            while start <= number and state[HELD] > tables.limits[0]:
-                state[HELD] -= past.waves[start, WHOLE] + length * past.waves[start, EACH]
-                start += 1
-            state[WINDOW] = start
+            base, low = state[VISIT] * n_slots, state[WINDOW] * n_slots
+            sum_up(past.own, wave.sums, low, base)
+            end = base - low
+            start = n_slots
+            while start < end:  # waves after which more than the room is touched
+                held = wave.sums[end, WHOLE] - wave.sums[start, WHOLE]
+                if held + length * (wave.sums[end, EACH] - wave.sums[start, EACH]) <= limits[0]:
+                    break
+                state[WINDOW] += 1
+                start += n_slots
+            if low < state[WINDOW] * n_slots:
+                low = state[WINDOW] * n_slots
+                sum_up(past.own, wave.sums, low, base)
+            n_asking = ask(tables, past, wave, n_there)
+            n_visits, n_events, n_firsts, events = gather(
+                tables, steps, past, wave, n_asking, outside, length, low, n_asking * widest, events
+            )
+            each = whole = 0
+            for visit in range(n_visits):
+                whole += wave.new[visit, WHOLE]
+                each += wave.new[visit, EACH]
+                touched = wave.touched[visit, WHOLE] + steps.runs[0, 1] * wave.touched[visit, EACH]
+                if touched > limits[0]:
+                    state[OVERFLOW] = state[FINISHED] = 1
+                    return
+            if steps.runs[0, 1] * each + whole > least:
+                count_within(
+                    tables.tensors,
+                    limits,
+                    steps.runs,
+                    steps.is_along,
+                    wave.touched,
+                    past.found,
+                    base,
+                    n_visits,
+                    events[:n_events],
+                )
+            if 2 * steps.runs[0, 1] * each + whole > least:
+                count_between(
+                    tables.tensors,
+                    limits,
+                    steps.runs,
+                    past.last,
+                    past.own,
+                    wave.new,
+                    wave.firsts[:n_firsts],
+                    past.found,
+                    base,
+                    n_visits,
+                )
+            count_again(
+                tables.tensors,
+                limits,
+                steps.runs,
+                steps.is_along,
+                wave.sums,
+                wave.again,
+                wave.tree,
+                wave.new,
+                wave.fresh,
+                past.found,
+                base,
+                n_visits,
+                events[:n_events],
+                low,
+                length,
+            )
             state[VISIT] += 1
-        elif groups.shape[0] == 1 and groups[0, 1] == n_loops:
+        elif groups.shape[0] == 1 and groups[0, 1] == outside:
             ended = groups[0, 0]  # nor has a list more waves after an empty one
-        if step_on(loops, past.digits, ended) < 0:
+        if step_on(loops[:outside], past.digits[:outside], ended) < 0:
             state[FINISHED] = 1
             return

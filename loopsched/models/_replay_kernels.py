@@ -89,18 +89,18 @@ def locate(
     groups: Ints,
     digits: Ints,
     pick: int,
+    i: int,
     stop: int,
     piece: Ints,
     length: Ints,
 ) -> bool:
-    """Go into the pieces that one instance works on at one step, by the loops before ``stop``.
+    """Go into the pieces that one instance works on at one step, by loops from ``i`` to ``stop``.
 
     ``pick`` numbers the instance of every group of these loops, the outermost
     group's slowest.  ``piece`` and ``length`` are where the loops begin.
     Returns whether there is such a piece.
     """
     left = pick
-    i = 0
     while i < stop:
         group = loops[i, 4]
         if group < 0:
@@ -209,24 +209,60 @@ def add_rows(axes: Ints, axis_dims: Ints, piece: Ints, found: Ints) -> None:
 
 
 @jit
+def count_up(loops: Ints, first: int, end: int, counts: Ints, trips: Ints, more: int) -> None:
+    """Go on in a list of items by some, the innermost loop's iterations fastest."""
+    for k in range(end - 1, first - 1, -1):
+        counts[k] += more
+        if counts[k] < trips[k] or k == first:
+            return
+        more = counts[k] // trips[k]
+        counts[k] -= more * trips[k]
+
+
+@jit
 def take(tables: Tables, digits: Ints, inside: int, lengths: Ints, rows: Ints, there: Ints) -> int:
     """Find what each instance works on in a wave; list those that have an item, and count them.
 
     ``inside``: loops outside of what the wave's items are taken apart by.
     ``lengths``, ``rows``: for each instance, of each dimension and each axis.
     """
-    sizes, axes, n_there = tables.sizes, tables.axes, 0
-    piece = np.zeros(sizes.size, np.int64)
+    loops, groups, sizes, axes, n_there = tables.loops, tables.groups, tables.sizes, tables.axes, 0
+    places, lists = np.zeros((3, sizes.size), np.int64), np.ones((2, loops.shape[0]), np.int64)
+    piece, begun, length = places[0], places[1], places[2]
+    counts, trips, stop = lists[0], lists[1], 0
+    for dim in range(sizes.size):
+        length[dim] = sizes[dim]
+    counts[:] = 0
+    # The items of a list, if there is but one that has no dimension twice, are counted through.
+    if groups.shape[0] == 1 and groups[0, 4] and groups[0, 1] <= inside:
+        if not locate(loops, groups, digits, 0, 0, groups[0, 0], begun, length):
+            return 0
+        stop = groups[0, 1]
+        for k in range(groups[0, 0], stop):
+            trips[k] = -(-length[loops[k, 0]] // loops[k, 1])
+        count_up(loops, groups[0, 0], stop, counts, trips, digits[groups[0, 0]] * groups[0, 2])
     for pick in range(there.size):
         for dim in range(sizes.size):
-            piece[dim], lengths[pick, dim] = 0, sizes[dim]
-        if locate(tables.loops, tables.groups, digits, pick, inside, piece, lengths[pick]):
+            piece[dim], lengths[pick, dim] = begun[dim], length[dim]
+        is_there = True
+        for k in range(groups[0, 0] if stop else 0, stop):
+            dim, extent = loops[k, 0], loops[k, 1]
+            piece[dim] += counts[k] * loops[k, 2]
+            lengths[pick, dim] = min(extent, length[dim] - counts[k] * extent)
+            is_there = is_there and lengths[pick, dim] > 0
+        if stop:
+            count_up(loops, groups[0, 0], stop, counts, trips, 1)
+        is_listed = is_there
+        if is_there and stop < inside:
+            is_there = locate(loops, groups, digits, pick, stop, inside, piece, lengths[pick])
+            is_listed = is_there or groups.shape[0] != 1 or groups[0, 1] < inside
+        if is_there:
             for axis in range(axes.shape[0]):
                 rows[pick, axis] = axes[axis, 2]
             add_rows(axes, tables.axis_dims, piece, rows[pick])
             there[n_there] = pick
             n_there += 1
-        elif tables.groups.shape[0] == 1:
+        elif not is_listed and groups.shape[0] == 1:
             break  # those that come later in the list are not there either
     return n_there
 

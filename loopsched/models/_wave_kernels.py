@@ -13,8 +13,9 @@ import numpy as np
 
 from loopsched.base.arrays import Ints
 from loopsched.base.jit import jit, part
-from loopsched.models._along_kernels import ELEMS, Past, Steps, walk_along
+from loopsched.models._along_kernels import Past, Steps, walk_along
 from loopsched.models._promise_kernels import (
+    ALONE,
     ANEW,
     BITS,
     BOUNDARY,
@@ -44,6 +45,7 @@ from loopsched.models._promise_kernels import (
     N_TENSORS,
     N_UNITS,
     NEEDS,
+    NO_DIM,
     NOW,
     OFFSET,
     OUTPUT,
@@ -64,6 +66,7 @@ from loopsched.models._promise_kernels import (
     _fit,
     _fits,
     _is_aligned,
+    _n_stored,
     _promise,
     _reached,
     _see,
@@ -175,28 +178,34 @@ def _may_fit(w: Ints, depth: int) -> bool:
 
 
 @part
-def _outside_steps(w: Ints, depth: int, pool: int) -> int:
-    """Count the loops outside the steps that all waves go through along one dimension."""
-    outside, has_lists = depth, False
-    for k in range(depth):
-        has_lists = has_lists or w[IN_GROUP, k] >= 0
-    while outside and w[IN_GROUP, outside - 1] < 0:
-        if w[IN_DIM, outside - 1] != w[IN_DIM, depth - 1]:
-            break
-        outside -= 1
-    is_in_list = outside > 0 and w[IN_GROUP, outside - 1] >= 0
-    if outside == depth or is_in_list != has_lists:
-        return depth
-    for k in range(outside):
-        if w[IN_DIM, k] == w[IN_DIM, depth - 1]:
-            return depth
+def _slides(w: Ints, d: int, pool: int) -> bool:
+    """Whether a dimension moves some of the tensors that share room along an axis with another."""
     for t in range(w[NOW, N_TENSORS]):
         if w[OWN, t] == pool if pool < 0 else t == pool:
             for a in range(w[FIRST, t], w[END, t]):
-                is_along = w[IN_DIM, depth - 1] in (w[FIRST_DIM, a], w[SECOND_DIM, a])
-                if is_along and w[KIND, a] != PLAIN:
-                    return depth
-    return outside
+                if d in (w[FIRST_DIM, a], w[SECOND_DIM, a]) and w[KIND, a] != PLAIN:
+                    return True
+    return False
+
+
+@part
+def _steps(w: Ints, depth: int, pool: int) -> tuple[int, int]:
+    """Find loops that make steps, as `loopsched.models.replay` does: the first, and their end."""
+    first, begin, end, most = 0, depth, depth, 1
+    for k in range(depth):
+        if w[IN_GROUP, k] >= 0:
+            first = k + 1
+    while first < depth:
+        d, last, n_alike = w[IN_DIM, first], first, 0
+        while last < depth and w[IN_DIM, last] == d:
+            last += 1
+        for k in range(depth):
+            n_alike += w[IN_DIM, k] == d
+        n_steps = -(-w[SIZES, d] // w[IN_EXTENT, last - 1])
+        if n_steps > most and n_alike == last - first and not _slides(w, d, pool):
+            begin, end, most = first, last, n_steps
+        first = last
+    return begin, end
 
 
 # Cells -----------------------------------------------------------------------------------------
@@ -295,13 +304,13 @@ def list_cells(
 
 
 class Shape(NamedTuple):
-    """How much is walked: instances, visits, cells, boxes of cells, units of the steps."""
+    """How much is walked: instances, visits, cells, boxes of cells, loops outside the steps."""
 
     picks: int
     visits: int
     n_cells: int
     n_boxes: int
-    length: int
+    outside: int
 
 
 class Pieces(NamedTuple):
@@ -319,20 +328,22 @@ def walked(tables: Tables, steps: Steps, shape: Shape, is_exact: bool, found: In
     """
     digits = np.zeros(tables.loops.shape[0], np.int64)
     state = np.zeros(WINDOW + 2 * tables.limits.size, np.int64)
+    n_done = 1 if is_exact or shape.n_boxes > MOST_CELLS else shape.n_boxes
+    done = np.full(n_done, -1, np.int64)
     if steps.runs.shape[0]:
         past = Past(
             digits,
             state,
             np.full(shape.n_cells, -1, np.int64),
-            np.zeros((shape.visits, ELEMS + tables.tensors.shape[0]), np.int64),
             np.zeros((shape.visits, 2), np.int64),
+            np.zeros((tables.tensors.shape[0], shape.visits), np.int64),
+            done,
             found,
         )
-        walk_along(tables, steps, past, shape.picks, shape.length, AT_ONCE)
+        walk_along(tables, steps, past, shape.picks, shape.outside, AT_ONCE)
         return bool(state[OVERFLOW] == 0)
     state[HEAD] = state[TAIL] = -1
     n_kept, n_bound = (shape.n_cells, 1) if is_exact else (1, shape.n_cells)
-    n_done = 1 if is_exact or shape.n_boxes > MOST_CELLS else shape.n_boxes
     memory = Memory(
         digits,
         state,
@@ -340,7 +351,7 @@ def walked(tables: Tables, steps: Steps, shape: Shape, is_exact: bool, found: In
         np.zeros(n_kept, np.int64),
         np.full(n_bound, -1, np.int64),
         np.zeros(1 if is_exact else shape.visits + 1, np.int64),
-        np.full(n_done, -1, np.int64),
+        done,
         found,
     )
     walk(tables, memory, shape.picks, is_exact, not is_exact, True, AT_ONCE)
@@ -352,20 +363,26 @@ def walked(tables: Tables, steps: Steps, shape: Shape, is_exact: bool, found: In
 
 
 @jit
-def _write_loops(w: Ints, level: int, loops: Ints, groups: Ints) -> tuple[int, int]:
-    """Write loops and lists of items, as `Nest.program` has them; returns lists, and instances."""
-    outside, n_groups, picks = loops.shape[0], 0, 1
-    n_items = np.ones(outside, np.int64)
+def _write_loops(
+    w: Ints, level: int, first: int, end: int, loops: Ints, groups: Ints
+) -> tuple[int, int]:
+    """Write loops and lists of items, as `Nest.program` has them; returns lists, and instances.
+
+    Loops from ``first`` to ``end`` make steps, and are left out.
+    """
+    n_loops, n_groups, picks = loops.shape[0], 0, 1
+    n_items, depth = np.ones(n_loops, np.int64), n_loops + end - first
     for d in range(w[NOW, N_DIMS]):
         w[LEFT, d] = w[SIZES, d]
-    for i in range(outside):
-        d, extent, group = w[IN_DIM, i], w[IN_EXTENT, i], w[IN_GROUP, i]
+    for i in range(n_loops):
+        at = i if i < first else i + end - first
+        d, extent, group = w[IN_DIM, at], w[IN_EXTENT, at], w[IN_GROUP, at]
         trips = -(-w[LEFT, d] // extent)
         w[LEFT, d] = extent
         loops[i, 0], loops[i, 1] = d, extent
-        loops[i, 2] = _n_segments(w, d, extent, i + 1, outside, ANY)
+        loops[i, 2] = _n_segments(w, d, extent, at + 1, depth, ANY)
         loops[i, 3], loops[i, 4] = trips, -1
-        loops[i, 5] = _n_segments(w, d, extent, i + 1, outside, group)
+        loops[i, 5] = _n_segments(w, d, extent, at + 1, depth, group)
         if group >= 0:
             if i == 0 or w[IN_GROUP, i - 1] != group:
                 groups[n_groups, 0], groups[n_groups, 4] = i, 1
@@ -538,34 +555,132 @@ def _list_runs(w: Ints, d: int, depth: int) -> Ints:
 
 
 @part
+def _elems_of_items(w: Ints, t: int, depth: int, n_items: int) -> int:
+    """Bound the elements of a tensor that items of a list touch, so many in a row."""
+    least, stride = -1, 1
+    for k in range(depth):
+        stride *= -(-w[SIZES, w[IN_DIM, k]] // w[IN_EXTENT, k])
+        w[LEFT, w[IN_DIM, k]] = w[SIZES, w[IN_DIM, k]]
+    apart = many = 1  # regions of the first loops that there are, and are in a row
+    for k in range(depth + 1):  # each region of the first loops is touched as a whole
+        elems = min(apart, many)
+        for a in range(w[FIRST, t], w[END, t]):
+            first, second = w[LEFT, w[FIRST_DIM, a]], w[LEFT, w[SECOND_DIM, a]]
+            one = first if w[KIND, a] == PLAIN else _reached(w, a, first, second)
+            elems *= min(one, w[SIZE, a]) if w[SIZE, a] > 0 else one
+        least = elems if least < 0 else min(least, elems)
+        if k < depth:
+            d, extent = w[IN_DIM, k], w[IN_EXTENT, k]
+            trips = -(-w[SIZES, d] // extent)
+            stride //= trips
+            many = (n_items - 2) // stride + 2 if n_items > 1 else 1
+            apart *= trips if w[BITS + t, d] & INDEXED else 1
+            w[LEFT, d] = extent
+    return int(least)
+
+
+@part
+def _comes_in_a_row(w: Ints, t: int, d: int, depth: int) -> bool:
+    """Whether pieces of a dimension that touch an element are side by side, others being whole."""
+    for a in range(w[FIRST, t], w[END, t]):
+        other, step = w[SECOND_DIM, a], w[SECOND_STEP, a]
+        if d == other:
+            other, step = w[FIRST_DIM, a], w[FIRST_STEP, a]
+        if d in (w[FIRST_DIM, a], w[SECOND_DIM, a]):
+            for k in range(depth):
+                if w[IN_DIM, k] == other:
+                    return False
+            if step > 1:
+                return False
+    return True
+
+
+@part
+def _longest_gap(w: Ints, t: int, depth: int) -> int:
+    """Bound how many items of a list one that touches an element of a tensor is behind the last."""
+    longest, stride, back = 0, 1, 0
+    for k in range(depth - 1, -1, -1):
+        d = w[IN_DIM, k]
+        trips = -(-w[SIZES, d] // w[IN_EXTENT, k])
+        if not w[BITS + t, d] & INDEXED:
+            longest = max(longest, stride - back)
+            back += (trips - 1) * stride
+        elif not w[BITS + t, d] & ALONE:
+            longest = max(longest, stride * (1 if _comes_in_a_row(w, t, d, depth) else trips))
+        stride *= trips
+    return longest
+
+
+@part
+def _stays_in_lists(w: Ints, depth: int, pool: int, n: int, capacity: int) -> bool:
+    """Whether what waves of ``n`` items of a list touch again is certainly still there.
+
+    That is where as many waves fit as may be from one use to the next, both held.
+    """
+    gap = total = 0
+    for t in range(w[NOW, N_TENSORS]):
+        if w[OWN, t] == pool if pool < 0 else t == pool:
+            gap = max(gap, _longest_gap(w, t, depth))
+    for t in range(w[NOW, N_TENSORS]):
+        if w[OWN, t] == pool if pool < 0 else t == pool:
+            elems = _elems_of_items(w, t, depth, n * ((gap + n - 1) // n + 1))
+            total += elems * w[WIDTH, t]
+    return bool(total <= capacity)
+
+
+@part
+def _count_once(w: Ints, pool: int) -> None:
+    """Count all elements that tensors have, each brought in once."""
+    for t in range(w[NOW, N_TENSORS]):
+        if w[OWN, t] == pool if pool < 0 else t == pool:
+            elems = 1
+            for a in range(w[FIRST, t], w[END, t]):
+                first, second = w[SIZES, w[FIRST_DIM, a]], w[SIZES, w[SECOND_DIM, a]]
+                c1, c2 = w[FIRST_STEP, a], w[SECOND_STEP, a]
+                if w[IS_CLIPPED, a]:
+                    elems *= _n_stored(c1, c2, w[SIZE, a], w[OFFSET, a], first, second)
+                else:
+                    elems *= first if w[KIND, a] == PLAIN else _reached(w, a, first, second)
+            w[ONE_LOW, t] = w[ONE_MOST, t] = elems
+
+
+@part
 def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
     """Replay tensors that share room: all that do, or one by itself; what became of it.
 
     Figures go to the rows of one depth.
     """
     n_dims, is_exact = w[NOW, N_DIMS] - 1, depth == w[MORE, N_INNER]
-    outside = depth if is_exact else _outside_steps(w, depth, pool)
-    loops, groups = np.zeros((outside, 6), np.int64), np.zeros((outside, 5), np.int64)
-    n_groups, picks = _write_loops(w, level, loops, groups)
+    first = end = depth
+    if not is_exact:
+        first, end = _steps(w, depth, pool)
+    along = w[IN_DIM, first] if first < end else NO_DIM
+    n_loops = depth + first - end
+    loops, groups = np.zeros((n_loops, 6), np.int64), np.zeros((n_loops, 5), np.int64)
+    n_groups, picks = _write_loops(w, level, first, end, loops, groups)
     visits = work = 1
-    for i in range(outside):
+    for i in range(n_loops):
         visits *= loops[i, 3]
-    for i in range(outside, depth):
-        work *= -(-w[LEFT, w[IN_DIM, i]] // w[IN_EXTENT, i])
-        w[LEFT, w[IN_DIM, i]] = w[IN_EXTENT, i]
+    for i in range(first, end):
+        work *= -(-w[LEFT, along] // w[IN_EXTENT, i])
+        w[LEFT, along] = w[IN_EXTENT, i]
     if work * visits * picks > 8 * PROMISE_EFFORT:
         return TOO_MUCH
     every = np.zeros(w[NOW, N_TENSORS], np.int64)
     chosen = every[: _choose(w, pool, every)]
     firsts = np.zeros(n_dims + 2, np.int64)
     for d in range(n_dims + 1):
-        firsts[d + 1] = firsts[d] + _n_segments(w, d, w[SIZES, d], 0, outside, ANY)
+        n_cutting = 0 if d == along else depth
+        firsts[d + 1] = firsts[d] + _n_segments(w, d, w[SIZES, d], 0, n_cutting, ANY)
     pieces = Pieces(np.zeros(firsts[n_dims + 1], np.int64), firsts)
     sizes = np.zeros(n_dims, np.int64)
     for d in range(n_dims + 1):
-        _list_pieces(w, d, outside, pieces.lengths[firsts[d] : firsts[d + 1]])
+        if d == along:  # unit by unit
+            pieces.lengths[firsts[d]] = 1
+        else:
+            _list_pieces(w, d, depth, pieces.lengths[firsts[d] : firsts[d + 1]])
         if d < n_dims:
-            sizes[d] = w[SIZES, d]
+            sizes[d] = 1 if d == along else w[SIZES, d]
     tensors, limits = np.zeros((chosen.size, 6), np.int64), np.zeros(1 + chosen.size, np.int64)
     capacity = w[NOW, ROOM] if pool < 0 else w[OWN, pool]
     n_limits = _write_limits(w, capacity, chosen, limits, tensors)
@@ -585,14 +700,17 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
     n_cells, n_boxes, per_box = _write_tensors(w, pieces, chosen, tables)
     if n_cells < 0 or n_cells > MOST_CELLS or _n_boxes(w, depth) * per_box > 2 * PROMISE_EFFORT:
         return TOO_MUCH
-    is_along, runs, length = np.zeros(chosen.size, np.int64), np.zeros((0, 2), np.int64), 0
-    if outside < depth:
-        d = w[IN_DIM, outside]
-        runs, length = _list_runs(w, d, depth), w[SIZES, d]
+    is_list = n_groups == 1 and groups[0, 0] == 0 and groups[0, 1] == depth and groups[0, 4] != 0
+    if is_list and not is_exact and _stays_in_lists(w, depth, pool, picks, capacity):
+        _count_once(w, pool)
+        return KNOWN_FITS
+    is_along, runs = np.zeros(chosen.size, np.int64), np.zeros((0, 2), np.int64)
+    if first < end:
+        runs = _list_runs(w, along, depth)
         for i in range(chosen.size):
-            is_along[i] = w[BITS + chosen[i], d] & INDEXED != 0
+            is_along[i] = w[BITS + chosen[i], along] & INDEXED != 0
     found = np.zeros((chosen.size, 3), np.int64)
-    shape = Shape(picks, visits, n_cells, n_boxes, length)
+    shape = Shape(picks, visits, n_cells, n_boxes, first)
     fits = walked(tables, Steps(runs, is_along), shape, is_exact, found)
     for i in range(chosen.size):
         w[ONE_LOW, chosen[i]], w[ONE_MOST, chosen[i]] = found[i, 0], found[i, 2]
@@ -697,12 +815,12 @@ def _replay(w: Ints, level: int, enough: int, limit: int) -> None:
             return
         spent = cost
         _join(w)
-        is_closed = is_within = w[MORE, FITS] != 0
+        is_settled = w[MORE, FITS] != 0  # no deeper body says more of any tensor
         for t in range(n_tensors):
             if w[OWN, t] != PASSES:
-                is_closed = is_closed and w[LOW, t] == w[MOST, t]
-                is_within = is_within and w[MOST, t] <= w[enough, t]
-        if is_closed or is_within:
+                is_closed = w[LOW, t] == w[MOST, t]
+                is_settled = is_settled and (is_closed or w[MOST, t] <= w[enough, t])
+        if is_settled:
             return
 
 

@@ -36,7 +36,7 @@ from loopsched.problems.problem import Axis, Problem, Tensor
 
 if TYPE_CHECKING:
     from loopsched.models.traffic import Room
-    from loopsched.models.view import View
+    from loopsched.models.view import InnerLoop, View
 
 CHUNK = 2**16
 MOST_ITEMS = 256
@@ -332,23 +332,21 @@ class Nest:
         chains, length = self._inside[min(depth, self.deepest)][0], item.length
         return math.prod([_n_segments(length[dim], chains[dim]) for dim in self.dims])
 
-    def program(self, item: Item, depth: int) -> _Program:
+    def program(self, item: Item, loops: Sequence[InnerLoop]) -> _Program:
         """Write the loops outside a body down as numbers."""
         size = dict(item.length)
         rows: list[list[int]] = []
         groups: list[list[int]] = []
         n_items: list[int] = []
         group_at: dict[int, int] = {}
-        for i, loop in enumerate(self.loops[:depth]):
+        for i, loop in enumerate(loops):
             trips = -(-size[loop.dim] // loop.extent)
-            later = tuple(
-                after.extent for after in self.loops[i + 1 : depth] if after.dim == loop.dim
-            )
+            later = tuple(after.extent for after in loops[i + 1 :] if after.dim == loop.dim)
             size[loop.dim] = min(size[loop.dim], loop.extent)
             number = -1
             listed = tuple(
                 after.extent
-                for after in self.loops[i + 1 : depth]
+                for after in loops[i + 1 :]
                 if after.dim == loop.dim and after.group == loop.group
             )
             if loop.group is not None:
@@ -357,7 +355,7 @@ class Nest:
                     groups.append([i, i, self.instances.get(loop.unit or "", 1), 1, 1])
                     n_items.append(1)
                 number = group_at[loop.group]
-                listed_before = [each.dim for each in self.loops[groups[number][0] : i]]
+                listed_before = [each.dim for each in loops[groups[number][0] : i]]
                 groups[number][1] = i + 1
                 groups[number][4] &= loop.dim not in listed_before
                 n_items[number] *= trips
@@ -385,7 +383,9 @@ class Nest:
             visits,
         )
 
-    def cells(self, item: Item, depth: int, tensor: Tensor) -> list[AxisCells] | None:
+    def cells(
+        self, item: Item, loops: Sequence[InnerLoop], tensor: Tensor
+    ) -> list[AxisCells] | None:
         """Cells of each axis of a tensor; None if they are too many."""
         found: list[AxisCells] = []
         for axis in tensor.axes:
@@ -393,7 +393,9 @@ class Nest:
                 (item.start[dim] if axis.size is not None else 0, item.length[dim])
                 for dim in axis.dims
             )
-            chains = tuple(self.chain(depth, dim) for dim in axis.dims)
+            chains = tuple(
+                tuple(loop.extent for loop in loops if loop.dim == dim) for dim in axis.dims
+            )
             if (
                 math.prod(_n_segments(r[1], c) for r, c in zip(region, chains, strict=True))
                 > MOST_ENTRIES
@@ -436,46 +438,51 @@ class Nest:
         self, item: Item, depth: int, pool: Pool, budget: int, has_point: bool, stops: bool
     ) -> _Counts | None:
         """Replay one item: what is brought in at least, probably, at most; whether visits fit."""
-        outside = depth if has_point or not stops else self._outside_steps(depth, pool)
-        program = self.program(item, outside)
-        cells = [self.cells(item, outside, tensor) for tensor in pool.tensors]
+        first, end = (depth, depth) if has_point or not stops else self._steps(depth, pool)
+        loops = [*self.loops[:first], *self.loops[end:depth]]
+        steps = {loop.dim: 1 for loop in self.loops[first:end]}  # unit by unit
+        one_step = Item(item.start, {**item.length, **steps}, item.count)
+        program = self.program(one_step, loops)
+        cells = [self.cells(one_step, loops, tensor) for tensor in pool.tensors]
         per_box = 0.0
         for one in cells:
             if one is None:
                 return None
             per_box += math.prod(len(c.columns) / max(1, len(c.rows) - 1) for c in one)
         n_steps, length = 1, dict(item.length)
-        for loop in self.loops[outside:depth]:
+        for loop in self.loops[first:end]:
             n_steps *= -(-length[loop.dim] // loop.extent)
             length[loop.dim] = loop.extent
         cost = max(n_steps * program.visits * program.picks / 4, self.boxes(item, depth) * per_box)
-        walk = _walk(self.dims, program, item, pool, [one for one in cells if one is not None])
+        walk = _walk(self.dims, program, one_step, pool, [one for one in cells if one is not None])
         if cost > 2 * budget or walk.n_cells > MOST_CELLS:
             return None
-        if outside == depth:
+        if first == end:
             return _counted(walk, has_point, depth < self.deepest, stops)
-        dim = self.loops[outside].dim
+        dim = self.loops[first].dim
         pieces = [piece for _, piece in segments(item.length[dim], self.chain(depth, dim))]
-        return _counted_along(walk, pieces, [dim in tensor.dims for tensor in pool.tensors])
+        return _counted_along(walk, pieces, [dim in tensor.dims for tensor in pool.tensors], first)
 
-    def _outside_steps(self, depth: int, pool: Pool) -> int:
-        """Count the loops outside the steps that all waves go through along one dimension.
+    def _steps(self, depth: int, pool: Pool) -> tuple[int, int]:
+        """Find loops that make steps that all waves go through along one dimension.
 
-        That is all of them where the innermost ones are not such steps: right inside of a list,
-        or of loops without one, along a dimension that nothing else cuts or slides along.
+        These are inside of all lists, along a dimension that nothing else cuts or slides along;
+        where several are, those of the most steps.  If none are, they end where they begin.
         """
-        loops, outside = self.loops[:depth], depth
-        while outside and loops[outside - 1].group is None:
-            if loops[outside - 1].dim != loops[-1].dim:
-                break
-            outside -= 1
-        is_in_list = outside and loops[outside - 1].group is not None
-        if outside == depth or is_in_list != any(loop.group is not None for loop in loops):
-            return depth
-        dim = loops[-1].dim
-        is_cut = any(loop.dim == dim for loop in loops[:outside])
-        axes = (axis for tensor in pool.tensors for axis in tensor.axes if dim in axis.dims)
-        return outside if not is_cut and all(axis.is_plain for axis in axes) else depth
+        loops, found, most = self.loops[:depth], (depth, depth), 1
+        lists = [i for i, loop in enumerate(loops) if loop.group is not None]
+        first = lists[-1] + 1 if lists else 0
+        while first < depth:
+            dim, end = loops[first].dim, first + 1
+            while end < depth and loops[end].dim == dim:
+                end += 1
+            axes = (axis for t in pool.tensors for axis in t.axes if dim in axis.dims)
+            n_steps = -(-self.problem.size[dim] // loops[end - 1].extent)
+            is_cut = any(loop.dim == dim for loop in (*loops[:first], *loops[end:]))
+            if n_steps > most and not is_cut and all(axis.is_plain for axis in axes):
+                found, most = (first, end), n_steps
+            first = end
+        return found
 
 
 _n_segments = lru_cache(maxsize=4096)(n_segments)  # those of a few lengths, many times
@@ -580,18 +587,21 @@ def _counted(walk: _Walk, has_point: bool, has_bounds: bool, stops: bool) -> _Co
     return [low, point, anew], not state[kernels.OVERFLOW]
 
 
-def _counted_along(walk: _Walk, pieces: Sequence[int], is_along: Sequence[bool]) -> _Counts:
+def _counted_along(
+    walk: _Walk, pieces: Sequence[int], is_along: Sequence[bool], outside: int
+) -> _Counts:
     runs = [(len(list(run)), piece) for piece, run in itertools.groupby(pieces)]
     steps = along_kernels.Steps(np.array(runs, np.int64), np.array(is_along, np.int64))
     past = along_kernels.Past(
         digits=np.zeros(len(walk.tables.loops), np.int64),
-        state=np.zeros(kernels.WINDOW + 2, np.int64),
+        state=np.zeros(kernels.WINDOW + 1, np.int64),
         last=np.full(walk.n_cells, -1, np.int64),
-        waves=np.zeros((walk.visits, along_kernels.ELEMS + len(is_along)), np.int64),
-        sums=np.zeros((walk.visits, 2), np.int64),
+        own=np.zeros((walk.visits, 2), np.int64),
+        slots=np.zeros((len(is_along), walk.visits), np.int64),
+        done=np.full(walk.n_boxes if walk.n_boxes <= MOST_CELLS else 1, -1, np.int64),
         found=np.zeros((len(is_along), 3), np.int64),
     )
     while not past.state[kernels.FINISHED]:  # in chunks, so that an interruption is heard
-        along_kernels.walk_along(walk.tables, steps, past, walk.picks, sum(pieces), CHUNK)
+        along_kernels.walk_along(walk.tables, steps, past, walk.picks, outside, CHUNK)
     low, point, anew = past.found.T.tolist()
     return [low, point, anew], not past.state[kernels.OVERFLOW]

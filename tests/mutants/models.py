@@ -226,8 +226,8 @@ _kernels.broken(
 _kernels.broken(
     "last-item-dropped",
     "the last item of a list does not run",
-    "trips = (length[dim] + extent - 1) // extent",
-    "trips = max(1, (length[dim] - 1) // extent)",
+    "trips[k] = -(-length[loops[k, 0]] // loops[k, 1])",
+    "trips[k] = max(1, length[loops[k, 0]] // loops[k, 1])",
 )
 _kernels.broken(
     "first-in-first-out",
@@ -287,8 +287,8 @@ _kernels.broken(
 _kernels.broken(
     "lists-side-by-side-end-together",
     "an item that one list lacks is the last of all lists",
-    "elif tables.groups.shape[0] == 1:\n            break",
-    "elif tables.groups.shape[0] >= 1:\n            break",
+    "elif not is_listed and groups.shape[0] == 1:",
+    "elif not is_listed and groups.shape[0] >= 1:",
 )
 _kernels.broken(
     "one-wave-only",
@@ -717,6 +717,33 @@ _waves.broken(
     "many schedules: replays of windows bring in the padding",
     "w[OFFSET, a] if w[IS_CLIPPED, a] else 0,",
     "0,",
+)
+_waves.broken(
+    "many-lists-part-of-the-room",
+    "many schedules: lists stay if all but what the last wave touches fits",
+    "n * ((gap + n - 1) // n + 1))",
+    "n * ((gap + n - 1) // n))",
+)
+_waves.broken(
+    "many-lists-steps-of-a-filter-in-a-row",
+    "many schedules: pieces that a filter with gaps touches are side by side",
+    "            if step > 1:\n                return False\n",
+    "",
+    "test_many_lists.py",
+)
+_waves.broken(
+    "many-lists-gaps-of-inner-loops-only",
+    "many schedules: an element comes again at the next item along an inner loop, always",
+    "longest = max(longest, stride - back)",
+    "longest = stride - back if longest == 0 else longest",
+    "test_many_lists.py",
+)
+_waves.broken(
+    "many-lists-once-for-each-region",
+    "many schedules: items in a row touch one region of the first loops",
+    "many = (n_items - 2) // stride + 2 if n_items > 1 else 1",
+    "many = (n_items - 2) // stride + 1 if n_items > 1 else 1",
+    "test_many_lists.py",
 )
 _promises.broken(
     "many-threads-begin-anew",

@@ -97,69 +97,99 @@ _along.broken(
 _along.broken(
     "later-steps-of-the-wave-forgotten",
     "what the wave of the first use brought in after it is not between the uses",
-    "(length - end) * (before + left)",
-    "(length - end) * before",
+    "runs, length, after[EACH], before[EACH] + left[EACH], here",
+    "runs, length, after[EACH], before[EACH], here",
 )
 _along.broken(
     "own-piece-not-held",
-    "other boxes of the piece that comes again are forgotten",
-    "end * after + piece * own",
-    "end * after",
+    "other visits of the step that comes again are forgotten",
+    "first = begun * after + piece * here +",
+    "first = begun * after +",
 )
 _along.broken(
-    "gone-at-the-first-step-too-soon",
-    "at the first step, the wave's own data counts as touched",
+    "first-step-too-much",
+    "at the first step, all that the wave touches is between the uses",
     "whole = wholes[3] if piece == length else wholes[0]",
     "whole = wholes[3] if piece == length else wholes[1]",
 )
 _along.broken(
-    "gone-at-the-last-step-too-soon",
-    "at the last step, what only the wave of the first use has counts as touched between",
-    "piece * before + wholes[2] > limit",
-    "piece * before + wholes[1] > limit",
+    "last-step-too-much",
+    "at the last step, all that the wave of the first use touched is between the uses",
+    "+ piece * here + wholes[2] > limit",
+    "+ piece * here + wholes[1] > limit",
 )
 _along.broken(
     "runs-meet-unseen",
     "a step and a shorter one after it are never too much together",
-    "if r and (runs[r - 1, 1]",
-    "if r < 0 and (runs[r - 1, 1]",
+    "if r and runs[r - 1, 1]",
+    "if r < 0 and runs[r - 1, 1]",
 )
 _along.broken(
     "touched-again-not-moved",
-    "a wave stays the last to touch what a later one has touched",
-    "add(sums, since, is_along[t], -waves[since, ELEMS + t] * tensors[t, 2])",
-    "add(sums, since, is_along[t], 0)",
+    "a visit stays the last to touch what a later one has touched",
+    "own[before, kind] -= elems * width",
+    "own[before, kind] -= 0",
 )
 _along.broken(
     "wave-before-the-window-lost",
     "what was last touched just before the window is gone at every step",
-    "before < window - 1:",
-    "before < window:",
+    "low = state[WINDOW] * n_slots\n                sum_up",
+    "low = (state[WINDOW] + 1) * n_slots\n                sum_up",
 )
 _along.broken(
     "longest-step-overlooked",
     "only a shorter step at the end must fit",
-    "wave.touched[n_tensors] + steps.runs[0, 1]",
-    "wave.touched[n_tensors] + steps.runs[-1, 1]",
+    "wave.touched[visit, WHOLE] + steps.runs[0, 1]",
+    "wave.touched[visit, WHOLE] + steps.runs[-1, 1]",
 )
 _along.broken(
     "ends-of-waves-not-too-much",
     "what all steps touch is kept from one wave to the next, whatever comes between",
-    "found[t, 2] += elems if is_lost else 0",
-    "found[t, 2] += 0",
+    "many = 1 if ends + only > limit else 0",
+    "many = 0",
 )
 _along.broken(
     "later-waves-of-those-seen-forgotten",
     "what comes again is still what other waves were the last to touch",
-    "before - again + each",
-    "before + each",
+    "before[kind] + total[kind] - again[end, kind]",
+    "before[kind] + total[kind]",
+)
+_along.broken(
+    "visits-of-a-step-held-alike",
+    "visits of a step are too much together only if the next step is touched as well",
+    "if steps.runs[0, 1] * each + whole > least:",
+    "if each < 0:",
+)
+_along.broken(
+    "step-before-never-too-much",
+    "what the step before touched is always still there",
+    "if 2 * steps.runs[0, 1] * each + whole > least:",
+    "if each < 0:",
+)
+_along.broken(
+    "between-steps-all-is-touched",
+    "what visits between two uses do not touch is between them, from one step to the next",
+    "held = whole - sum_of(tree, last, 0)",
+    "held = whole",
+)
+_along.broken(
+    "later-visits-at-once",
+    "of the step of the second use, later visits come before it",
+    "                    if stamp < base:\n                        amount",
+    "                    if stamp < 0:\n                        amount",
+)
+_along.broken(
+    "short-items-go-on",
+    "items that are shorter than others touch as much",
+    "for dim in range(wave.longest.size if wave.touched.shape[0] > 1 else 0):",
+    "for dim in range(0):",
 )
 _steps = In("models/replay.py", "test_along.py")
 _steps.broken(
     "steps-along-what-is-cut",
-    "a dimension that outer loops cut is taken for whole",
-    "return outside if not is_cut and all(",
-    "return outside if all(",
+    "a dimension that other loops cut is taken for whole",
+    "n_steps > most and not is_cut and all(",
+    "n_steps > most and all(",
 )
 _steps.broken(
     "steps-along-what-slides",

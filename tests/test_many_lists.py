@@ -1,0 +1,61 @@
+"""Lists of items whose waves keep what comes again: a bound tells what replays find."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+from test_many_waves import RATES, layers, one_by_one, products, windows
+
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
+from loopsched.models import _promise_kernels as kernels
+from loopsched.models import promises
+from loopsched.models.replay import Nest
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
+
+
+def lists(rng: random.Random, problem: Problem) -> Schedule:
+    """One list of items along some dimensions, the others whole."""
+    dims = rng.sample(list(problem.dims), len(problem.dims))
+    n = rng.randint(1, len(dims))
+    most = rng.choice([2, 5, 99])
+    loops = [Loop(dim, problem.size[dim], "SM" if i < n else None) for i, dim in enumerate(dims)]
+    loops += [Loop(dim, rng.randint(1, min(most, problem.size[dim]))) for dim in dims[:n]]
+    return Schedule.of(loops).check(problem)
+
+
+def machine(rng: random.Random, problem: Problem) -> Arch:
+    """One cache that units share, of some part of what there is."""
+    whole = sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
+    size = max(8, math.ceil(whole * rng.choice([0.3, 0.6, 0.8, 0.9, 0.95, 1.0]) * rng.random()))
+    levels = Level("DRAM", "memory", None), Level("L2", "cache", size, bandwidth_bytes_per_s=1.0)
+    units = rng.choice([1, 2, 3, 5, 7])
+    return Arch("random", levels, Compute("SM", units, 1.0, 1.0, RATES, lane_unit="lane"))
+
+
+@pytest.mark.parametrize("problems", [layers, products, windows])
+def test_lists_that_stay_bring_all_in_once(
+    problems: Callable[[random.Random], Problem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's form follows every wave."""
+    monkeypatch.setattr(promises, "COMPILED_FROM", 0)
+    monkeypatch.setattr(Nest, "_steps", lambda _, depth, pool: (depth, depth))
+    rng, n_once, n_more = random.Random(3), 0, 0
+    for _ in range(250):
+        problem = problems(rng)
+        arch = machine(rng, problem)
+        drawn = [lists(rng, problem) for _ in range(4)]
+        found = promises.promised_many(problem, drawn, arch, 4)
+        once = sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
+        for nest, row in zip(drawn, found.tolist(), strict=True):
+            if row[kernels.OUTCOME] == kernels.PROMISED:
+                assert row[kernels.BYTES :] == one_by_one(problem, nest, arch, 4), str(nest)
+                n_once += row[kernels.BYTES] == once
+                n_more += row[kernels.BYTES] > once
+    assert n_once > 40
+    assert n_more > 200
