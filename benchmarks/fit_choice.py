@@ -267,7 +267,7 @@ def told() -> dict[str, dict[str, dict[str, int]]]:
     """Registers and spills of each kernel, as the compiler told most often, by source and width."""
     counts: dict[str, dict[str, Counter]] = {}
     measured = [row for _, row in sheet_of("triton_h100", "spaces").rows]
-    for file in sorted(GPU.glob("h?00_triton_*.csv.gz")):
+    for file in (*DRAWN, *sorted(GPU.glob("h200_triton_*.csv.gz"))):
         measured += [row for _, row in sheet_of(file).rows]
     for row in measured:
         if row["kind"] not in ("gemm", "conv") or not row["registers"]:
