@@ -97,8 +97,8 @@ def _alike(
     """
     if blocks < sms * resident:
         return float(length * round_cycles[-(-blocks // sms)])
-    now, left = 0.0, blocks % (sms * resident)
-    now += length * (blocks // (sms * resident)) * round_cycles[resident]
+    left = blocks % (sms * resident)
+    now = float(length * (blocks // (sms * resident)) * round_cycles[resident])
     if left:
         now += length * crowded * round_cycles[min(left, resident)]
         now += length * (1 - crowded) * round_cycles[-(-left // sms)]
