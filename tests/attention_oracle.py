@@ -37,7 +37,7 @@ def estimate(
         if problem.causal:
             seen = min(seen, (block + 1) * one["block_m"])
         lengths.append(ceil(seen / one["block_n"]) + begun / rounds[resident])
-    walked = min(heads, ceil(WAVES * machine.sms * resident / down))
+    walked = min(heads, ceil(WAVES * machine.sms * resident / down)) if problem.causal else heads
     cycles = (heads - walked) * sum(lengths) / (machine.sms * resident) * rounds[resident]
     crowded = None if problem.causal else fit["crowded"]
     cycles += run(lengths * walked, machine.sms, resident, rounds, crowded)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -430,6 +431,21 @@ def test_reasons_leave_out_what_is_as_long() -> None:
     assert same.estimate_us == found.best.estimate_us
     assert same.why.startswith("against the first choice: as long on every resource; most time on")
     assert not any(" 1.00 times" in one.why for one in pick(CONV, H200, explain=True).choices)
+
+
+def test_reasons_do_not_contradict_themselves() -> None:
+    """What takes longer is said even if more seconds are within rounding; none is no divisor."""
+    image = conv2d(n=1, c=1, k=1, h=4110, w=4110, r=15, s=15)
+    for problem, kernel in ((gemm(m=16, n=4096, k=16384), None), (CONV, None), (image, "filter")):
+        found = pick(problem, H200, kernel=kernel, explain=True)
+        for one in found.choices:
+            times = re.findall(r"(over |under |)(\S+) times as long", one.why)
+            assert not any(float(many) > 100 or many == "0.00" for _, many in times)
+            longer = any(float(many) > 1 for _, many in times)
+            assert longer != (
+                "none longer" in one.why or "as long on every" in one.why or (one is found.best)
+            ), one.why
+            assert ": ;" not in one.why
 
 
 def test_of_equal_estimates_the_smaller_block_goes_first() -> None:

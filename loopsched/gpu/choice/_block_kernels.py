@@ -97,10 +97,8 @@ def _alike(
     """
     if blocks < sms * resident:
         return float(length * round_cycles[-(-blocks // sms)])
-    now, left = 0.0, blocks
-    while left >= sms * resident:
-        now += length * round_cycles[resident]
-        left -= sms * resident
+    left = blocks % (sms * resident)
+    now = float(length * (blocks // (sms * resident)) * round_cycles[resident])
     if left:
         now += length * crowded * round_cycles[min(left, resident)]
         now += length * (1 - crowded) * round_cycles[-(-left // sms)]
@@ -140,8 +138,8 @@ def blocks_cycles(
     for one in range(len(block)):
         rows, columns, resident = int(block[one, 0]), int(block[one, 1]), int(block[one, 2])
         down = -(-keys // rows)
-        # Those of earlier heads are taken to keep all processors busy.
-        walked = min(heads, -(-_WAVES * sms * resident // down))
+        # Of unlike blocks, those of earlier heads are taken to keep all processors busy.
+        walked = min(heads, -(-_WAVES * sms * resident // down)) if is_causal else heads
         lengths = np.zeros(down * walked if is_causal else 0)
         for at in range(down):
             seen = min((at + 1) * rows, keys) if is_causal else keys

@@ -42,6 +42,8 @@ from loopsched.problems.problem import Problem
 _SHARE = 0.15
 # Estimates nearer to each other than this say nothing.
 _AS_LONG = 1.001
+# Seconds that are none; beyond so many times as long, figures say nothing.
+_NONE_S, _MOST_TIMES = 1e-12, 100
 
 Given = Space | str | os.PathLike[str] | Iterable[Mapping[str, Any]] | None
 
@@ -420,11 +422,18 @@ def _why(ranked: Ranked, at: int, first: int) -> str:
     if at == first:
         return f"the first choice: most time on {longest}; {held}"
     best = {name: float(ranked.times.parts[name][first]) for name in here}
-    most, second, *_, least = sorted(here, key=lambda name: best[name] - here[name])
-    times = {name: f"{here[name] / max(best[name], 1e-30):.2f}" for name in here}
-    changed = (most, second if float(times[second]) > 1 else least)
-    told = [f"{name} {times[name]} times as long" for name in changed if times[name] != "1.00"]
-    if float(times[most]) <= 1:  # waves or a kernel's own factor make up for it
+    ahead = sorted(here, key=lambda name: best[name] - here[name])
+    times = {name: round((here[name] + _NONE_S) / (best[name] + _NONE_S), 2) for name in here}
+    longer = [name for name in ahead if times[name] > 1]
+    shorter = [name for name in reversed(ahead) if times[name] < 1]
+    told = [_times(name, times[name]) for name in (*longer, *shorter)[:2]]
+    if not longer:  # waves or a kernel's own factor make up for it
         told.append("none longer" if told else "as long on every resource")
     said = ", ".join(told)
     return f"against the first choice: {said}; most time on {longest}; {held}"
+
+
+def _times(name: str, ratio: float) -> str:
+    """Say how many times as long a resource takes; what takes none has no ratio worth saying."""
+    shown = f"{ratio:.2f}" if ratio <= _MOST_TIMES else f"over {_MOST_TIMES}"
+    return f"{name} {shown if ratio else 'under 0.01'} times as long"
