@@ -305,6 +305,13 @@ _families.broken(
     _CONVOLUTIONS,
 )
 _families.broken(
+    "families-factors-of-any-gpu",
+    "what kernels take on Hopper holds for other GPUs",
+    "if not is_measured(machine.gpu):",
+    "if False:",
+    _CONVOLUTIONS,
+)
+_families.broken(
     "families-factors-unused",
     "what compiled kernels take is not heeded",
     "found.time_s * compiled(source(problem), space, data_type)",
@@ -407,8 +414,8 @@ _triton.broken(
 _triton.broken(
     "triton-told-elsewhere",
     "a GPU with memory of its own for sums takes a Hopper GPU's registers",
-    'gpu.tensor_issue == "group" and not gpu.tensor_memory_bytes',
-    'gpu.tensor_issue == "group"',
+    'return gpu.tensor_issue == "group" and not gpu.tensor_memory_bytes',
+    'return gpu.tensor_issue == "group"',
     "::test_registers_are_guessed_near_what_the_compiler_took",
 )
 _triton.broken(

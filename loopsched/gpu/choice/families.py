@@ -49,6 +49,7 @@ from loopsched.gpu.choice.triton import (
     POSITIONS,
     PRODUCT,
     Resources,
+    is_measured,
     refused,
     resources,
     warps_down,
@@ -428,6 +429,8 @@ def _pipelined(
         fit = fitted(name)
         todo = work(problem, data_type, space, taken, machine, fit)
         found = times(todo, taken, space["stages"], machine, fit)
+        if not is_measured(machine.gpu):
+            return found
         return replace(found, time_s=found.time_s * compiled(source(problem), space, data_type))
 
     return estimate

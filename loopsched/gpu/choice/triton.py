@@ -86,13 +86,18 @@ def resources(space: Space, gpu: Gpu, width: int, source: str = PRODUCT) -> Reso
     guess = _guessed(space, by_group, threads, width, source)
     most = most_registers(gpu, threads)
     counted, spilled = np.minimum(guess, most), np.maximum(guess - most, 0.0)
-    if gpu.tensor_issue == "group" and not gpu.tensor_memory_bytes:
+    if is_measured(gpu):
         told = _told(space, width, source)
         counted, spilled = np.where(np.isnan(told), (counted, spilled), told)
     registers = space.columns.get("registers", counted)
     spills = space.columns.get("spills", spilled)
     resident = resident_blocks(gpu, warps, registers, shared)
     return Resources(by_group, threads, registers, shared, spills, resident)
+
+
+def is_measured(gpu: Gpu) -> bool:
+    """Say whether kernels were compiled and measured for such a GPU: Hopper alone."""
+    return gpu.tensor_issue == "group" and not gpu.tensor_memory_bytes
 
 
 def issued_by_group(space: Space, gpu: Gpu) -> NDArray[np.bool_]:
