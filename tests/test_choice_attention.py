@@ -102,6 +102,7 @@ def test_a_configuration_takes_the_same_in_any_space(
     alone=st.floats(0.5, 2.5),
     crowded=st.sampled_from([0.0, 0.25, 1.0]),
 )
+@example(keys=336, block=(16, 16, 3), causal=False, heads=1, more=0.5, alone=0.5, crowded=0.0)
 @example(keys=256, block=(16, 16, 3), causal=False, heads=1, more=0.5, alone=0.5, crowded=1.0)
 # Seven equal blocks a head, 42 on five SMs: eight waves and two blocks.
 @example(keys=112, block=(16, 16, 1), causal=False, heads=6, more=0.0, alone=1.0, crowded=0.25)
