@@ -33,6 +33,8 @@ FILES = {
     "benchmarks/gpu/h100_triton_sixth.csv.gz": "h100",
     "benchmarks/gpu/h100_triton_known.csv.gz": "h100",
     "benchmarks/gpu/h100_triton_seventh.csv.gz": "h100",
+    "benchmarks/gpu/h100_triton_eighth.csv.gz": "h100",
+    "benchmarks/gpu/h100_triton_ninth.csv.gz": "h100",
 }
 DRAWS, SHARE, LARGE = 1000, 0.15, 0.02
 # Half of the width of a normal distribution's middle half.

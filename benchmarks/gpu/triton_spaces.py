@@ -438,8 +438,9 @@ class Gemm:
         for bm, bn, bk, stages, warps, group in itertools.product(
             (16, 32, 64, 128, 256), (32, 64, 128, 256), (32, 64, 128), (2, 3, 4, 5), (4, 8), (8, 1)
         ):
-            fits = (bm + bn) * bk * stages * size <= SHARED
-            if fits and suits(bm, bn, warps) and (group == 8 or self.m >= 8 * bm):
+            # Tiles of fewer rows than wgmma takes hold a stage less in shared memory.
+            held = (bm + bn) * bk * (stages - (bm < 64)) * size
+            if held <= SHARED and suits(bm, bn, warps) and (group == 8 or self.m >= 8 * bm):
                 yield bm, bn, bk, stages, warps, group
 
     def launch(self, config: Config) -> object:
