@@ -34,7 +34,7 @@ COSTS = {
     "scatter": 3.5,  # sum written by itself
     "near": 0.23,  # vector of the right operand from L2
     "rise": 0.3,  # line of the left operand from L2
-    "many": 0.9,  # the same where a tile has more rows than L1 follows, or many packed ones
+    "many": 0.75,  # the same where a tile has more rows than L1 follows, or many packed ones
     "clash": 4.5,  # line of the left operand lost to others of its set while it is read
     "page": 0.6,  # page that a tile reads, where they are more than a core follows
     "touch": 0.49,  # line of the output that a tile finds in L2
@@ -65,7 +65,7 @@ COSTS = {
     "edge": 30.0,  # tile of a window at the edge of its plane
     "pass": 1.5,  # line that a window reads or writes outside L2
 }
-WIDE_COSTS = COSTS | {"spread": 0.12, "page": 2.7}
+WIDE_COSTS = COSTS | {"spread": 0.12, "many": 0.9, "page": 2.7}
 """The same where two vectors of 64 bytes are multiplied in a cycle, so that less hides behind
 that; fitted to 130 problems on an Emerald Rapids core."""
 APART_READ = 2.3
@@ -618,7 +618,7 @@ class Model:
             found["touch"] += n * lines
 
 
-SPEEDS = (1.0, 0.9, 0.75)
+SPEEDS = (1.0, 0.95, 0.9)
 """Of the last thread, which starts later and shares its CPU now and then."""
 
 
@@ -639,7 +639,7 @@ def slowest_share(threads: int, rounds: int, n_whole: int, rest: float) -> float
     Examples
     --------
     >>> [round(slowest_share(2, 1, n_jobs, 0.0), 3) for n_jobs in (2, 8, 32)]
-    [0.574, 0.56, 0.538]
+    [0.527, 0.527, 0.519]
     >>> slowest_share(2, 1, 1, 0.25)  # a small block beside a large one
     0.8
     """

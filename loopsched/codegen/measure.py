@@ -179,12 +179,16 @@ def _fits(kernel: CompiledKernel) -> None:
         )
 
 
+TICK_S = 0.006
+"""Some systems count the CPU time of other threads no more often than every 4 ms."""
+
+
 def _rest() -> None:
     """Wait until no thread of this process computes: OpenBLAS's wait for more work by spinning."""
     end = perf_counter() + 0.3
     while perf_counter() < end:
         before = process_time()
-        sleep(0.002)
+        sleep(TICK_S)
         if process_time() - before < 0.001:
             return
 
@@ -281,7 +285,7 @@ def measure(
     other, name = _other(kernel, arrays, out, onnx)
     calls += [other] if other else []
     with blas_on(kernel.threads) as library:
-        taken = in_turn(calls, budget_s, rests=kernel.threads > 1)
+        taken = in_turn(calls, budget_s, least=3, rests=kernel.threads > 1)
     return Measured(
         problem=problem.name,
         data_type=kernel.data_type,
@@ -364,9 +368,9 @@ def measure_plans(
     list of PlanTime
         Empty where no model chooses.
     """
-    arrays = {
-        name: np.ones(shape, kernel.element(name).numpy) for name, shape in kernel.shapes.items()
-    }
+    arrays = {name: kernel.empty(name) for name in kernel.names}
+    for one in arrays.values():
+        one.fill(1)
     found = []
     for number, (task, plans) in enumerate(chosen_plans(kernel, n, seed)):
         parts = [compiled_plan(kernel, *one) for one in plans]
