@@ -44,7 +44,8 @@ from loopsched.validation.csv_files import sheet_of
 FILE = Path(pipeline.__file__).parent / "pipeline.json"
 GPU = Path(__file__).parent / "gpu"
 DRAWN = tuple(
-    GPU / f"h100_triton_{name}.csv.gz" for name in ("drawn", "blind", "blind_2", "fourth", "fifth", "eighth")
+    GPU / f"h100_triton_{name}.csv.gz"
+    for name in ("drawn", "blind", "blind_2", "fourth", "fifth", "eighth")
 )
 # Bytes of an element.
 WIDTHS = {"fp16": 2, "bf16": 2, "fp8": 1, "tf32": 4}
