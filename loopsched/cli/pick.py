@@ -104,14 +104,7 @@ def pick(
         if kernel not in (None, TRITON_GEMM.name):
             raise click.UsageError(f"--dispatch makes tables for {TRITON_GEMM.name} alone")
     as_page = target is not None and not emit
-    if target is not None:
-        if as_page and most_m:
-            raise click.UsageError("--output and --dispatch exclude each other")
-        if as_page and not target.endswith(".html"):
-            raise click.UsageError(
-                "--output FILE.html writes a page; a kernel needs --emit triton, too"
-            )
-        target_of(target)
+    _check_target(target, as_page, most_m)
     machine = load_arch(arch)
     problems = _problems(problem, layers, emit is not None)
     found: list[Pick | Dispatch] = []
@@ -157,6 +150,19 @@ def pick(
         rows = [row for made in found for row in made.rows()]
         columns = dict.fromkeys(name for row in rows for name in row)
         output.print_rows(({name: row.get(name) for name in columns} for row in rows), form)
+
+
+def _check_target(target: str | None, as_page: bool, most_m: int | None) -> None:
+    """Refuse a file that cannot be written, or not what is asked for."""
+    if target is None:
+        return
+    if as_page and most_m:
+        raise click.UsageError("--output and --dispatch exclude each other")
+    if as_page and not target.endswith(".html"):
+        raise click.UsageError(
+            "--output FILE.html writes a page; a kernel needs --emit triton, too"
+        )
+    target_of(target)
 
 
 def _problems(text: str, layers: tuple[str, ...], is_one: bool) -> Sequence[Asked]:
