@@ -135,7 +135,7 @@ class TestSearch:
         assert row["objective_value"] == pytest.approx(row["lower_bound"] * (1 + row["gap"]))
         assert run(words) == 0
         text = " ".join(capsys.readouterr().out.split())
-        assert "gap: how far above the optimum it may be, as a share of the bound." in text
+        assert "gap: how far a schedule may be above the optimum, as a share of the bound." in text
         assert f"{said}" in text.partition("Not proven: 1; ")[2]
 
     def test_every_schedule_scored_is_no_proof(

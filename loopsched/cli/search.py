@@ -305,7 +305,9 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
         f"({scaled(sums.nodes)} nodes visited)."
     )
     if any(0 < row["gap"] < math.inf for row in best):
-        output.print_text("gap: how far above the optimum it may be, as a share of the bound.")
+        output.print_text(
+            "gap: how far a schedule may be above the optimum, as a share of the bound."
+        )
     if many := sum(not row["proven"] and row["gap"] == 0 for row in best):
         output.print_text(f"At their bound, but not proven: {many}.")
     for reason, what in _REASONS.items():

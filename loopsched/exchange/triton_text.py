@@ -11,7 +11,7 @@ from string import Template
 HEAD = '''"""$about
 
 Chosen by loopsched for $arch, $data_type. Run it on a GPU with torch and Triton:
-it compares with torch, times itself and says both.
+it checks its result against torch's, times itself and prints both.
 """
 
 ${imports}import torch
