@@ -22,6 +22,7 @@ from loopsched.base.arrays import Array
 from loopsched.base.errors import ProblemError
 from loopsched.base.files import cache_folder
 from loopsched.base.machine_code import address, host_name, linked, object_code, widest_vector
+from loopsched.base.units import count
 from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
 from loopsched.codegen.cost import Core
@@ -717,17 +718,10 @@ def compile(  # noqa: A001 - the name under which users know it
         data_type = type_of(problem)
     data_type = check.choice("data_type", data_type, tuple(DATA_TYPES))
     n_bytes = DATA_TYPES[data_type].compute.n_bytes
-    core, cores = core_of(machine, n_bytes)
+    core, _ = core_of(machine, n_bytes)
     if widest := widest_vector():
         core = replace(core, lanes=min(core.lanes, widest // n_bytes))
-    here = n_cpus()
-    most = min(cores, here)
-    n_threads = most if threads is None else check.count("threads", threads)
-    if n_threads > most:
-        check.fault(
-            f"threads is {show(threads)}; 1 to {most} are possible: '{machine.name}' has {cores} "
-            f"cores, and this process may use {here} CPUs"
-        )
+    n_threads = _threads(check, machine, threads)
     n_measured = check.count("measure", measure)
     over = _bias(check, problem, bias)
     is_cut = check.flag("relu", relu)
@@ -735,6 +729,36 @@ def compile(  # noqa: A001 - the name under which users know it
         check.fault(f"'{problem.name}': bias and relu need one dimension an output axis")
     check.finish()
     return CompiledKernel(problem, core, data_type, How(n_threads, n_measured, over, is_cut))
+
+
+def n_threads_of(arch: Arch, threads: int | None = None) -> int:
+    """Count the threads of a kernel as `compile` does, before anything is compiled.
+
+    Raises
+    ------
+    ProblemError
+        If there are more than the machine has cores, or this process may use CPUs.
+    """
+    check = Checker("compile", ProblemError)
+    n_threads = _threads(check, arch, threads)
+    check.finish()
+    return n_threads
+
+
+def _threads(check: Checker, machine: Arch, threads: int | None) -> int:
+    cores, here = machine.compute.units, n_cpus()
+    most = min(cores, here)
+    n_threads = most if threads is None else check.count("threads", threads)
+    if n_threads > most:
+        check.fault(
+            f"threads is {show(threads)}; {_up_to(most)} possible: '{machine.name}' has "
+            f"{count(cores, 'core')}, and this process may use {count(here, 'CPU')}"
+        )
+    return n_threads
+
+
+def _up_to(most: int) -> str:
+    return f"1 to {most} are" if most > 1 else "only 1 is"
 
 
 def _bias(check: Checker, problem: Problem, given: object) -> tuple[str, ...]:
