@@ -10,7 +10,7 @@ from loopsched.base.arrays import Flags, Floats, Ints
 from loopsched.base.errors import CapacityError, ScheduleError
 from loopsched.base.pool import check_jobs
 from loopsched.machines.arch import Arch
-from loopsched.models.machine import data_type_of
+from loopsched.models.machine import rate_of
 from loopsched.models.score import Promised, promised
 from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
@@ -107,7 +107,7 @@ def evaluate_many(
     nests = check.each("schedules", schedules, Schedule, "a Schedule")
     check.finish()
     check_jobs(jobs, ScheduleError)
-    rate = arch.compute.rate(data_type or data_type_of(problem, arch))
+    rate = rate_of(problem, arch, data_type)
     lanes = max(1, int(rate))
     found = promised_many(problem, nests, arch, lanes, jobs)
     pace = np.where(found[:, kernels.HAS_LANES] == 1, rate / lanes, rate)
