@@ -30,7 +30,7 @@ from loopsched import (
     traffic_curve,
     workload_curves,
 )
-from loopsched.base.errors import ProblemError, WorkloadError
+from loopsched.base.errors import InputError, ProblemError, WorkloadError
 from loopsched.curves.staircase import Staircase
 from loopsched.machines.arch import Arch
 from loopsched.models.buffer import Policy, traffic
@@ -442,6 +442,20 @@ def test_bad_input() -> None:
         list(workload_curves(Workload("w", (gemm(m=1, n=1, k=1),)), jobs=0))
     with pytest.raises(WorkloadError, match="no layers"):
         NetworkCurve.of("w", (), ())
+
+
+def test_capacities_may_be_text() -> None:
+    one = traffic_curve(gemm(m=64, n=64, k=64))
+    for curve in (one, NetworkCurve.of("w", (one,), (2,))):
+        assert curve.at("4 KiB") == curve.at(4096) is not None
+        assert curve.step("4 KiB") == curve.step(4096)
+        assert curve.bound_bytes("4 KiB") == curve.bound_bytes(4096)
+        assert curve.is_proven_at("4 KiB")
+        with pytest.raises(InputError, match=r"^capacity_bytes: '96 KB': .*write kB or KiB"):
+            curve.at("96 KB")
+        for wrong in (None, True, [96]):
+            with pytest.raises(InputError, match=r"^capacity_bytes is .*such as '96 KiB'"):
+                curve.at(wrong)  # type: ignore[arg-type]
 
 
 # Networks, knees, other forms --------------------------------------------------------
