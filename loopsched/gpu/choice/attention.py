@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from loopsched.base.arguments import Checker
 from loopsched.base.errors import ProblemError
+from loopsched.base.units import count
 from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.pipeline import Times, fitted, joined
 from loopsched.gpu.choice.space import Numbers, Space
@@ -132,6 +133,23 @@ class Attention:
         if causal > 1:
             raise ProblemError(f"attention '{text[:60]}': causal is 0 or 1, not {causal}")
         return cls(batch, heads, length, head_size, bool(causal), groups, queries=int(queries or 0))
+
+    @property
+    def sizes(self) -> str:
+        """Its sizes with their names.
+
+        Examples
+        --------
+        >>> Attention.named("8x32x1:8192x128x0x8").sizes
+        'batch 8; 32 heads, 8 key/value heads; 1 query, 8,192 keys; head size 128; no mask'
+        """
+        n, mask = self.n_queries, "causal" if self.causal else "no"
+        queries = f"{n:,} {'query' if n == 1 else 'queries'}"
+        of_keys = f", {count(self.groups, 'key/value head')}" if self.groups < self.heads else ""
+        return (
+            f"batch {self.batch}; {count(self.heads, 'head')}{of_keys}; {queries}, "
+            f"{count(self.length, 'key')}; head size {self.head_size}; {mask} mask"
+        )
 
     @property
     def n_queries(self) -> int:

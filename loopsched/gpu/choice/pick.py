@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from loopsched.base.arguments import Checker, show
 from loopsched.base.display import Shown
-from loopsched.base.errors import InputError
+from loopsched.base.errors import InputError, ProblemError
 from loopsched.base.rows import picked
 from loopsched.gpu.bound import cold_bound, repeated_bound
 from loopsched.gpu.choice.attention import Attention
@@ -160,6 +160,26 @@ class Pick(Shown):
                 "choices are is unknown."
             )
         return found
+
+    @property
+    def heading(self) -> str:
+        """The problem for people: sizes of an attention with their names.
+
+        Examples
+        --------
+        >>> from loopsched import Attention, load_arch, pick
+        >>> pick(Attention.named("1x32x1:8192x128x0"), load_arch("h200")).heading
+        'attention: batch 1; 32 heads; 1 query, 8,192 keys; head size 128; no mask'
+        """
+        kind = FAMILIES[self.kernel].kind
+        if kind == "grouped":
+            return f"grouped {self.problem}"
+        if kind not in ("attn", "decode"):
+            return self.problem
+        try:
+            return f"attention: {Attention.named(self.problem).sizes}"
+        except ProblemError:  # it was given a name
+            return self.problem
 
     @property
     def best(self) -> Choice:
