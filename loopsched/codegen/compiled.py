@@ -168,9 +168,10 @@ class CompiledKernel:
         return sum(part.estimate_s for part in self.parts(self._plain_steps()))
 
     def parts(self, steps: tuple[tuple[int, ...], ...], *, is_packed: bool = False) -> list[Part]:
-        """Machine code for arrays whose axes step so many elements.
+        """Return the machine code for arrays with these strides, in elements.
 
-        Where the second comes packed, each part that finds it so has one array more.
+        Where the second tensor is given packed, each part that reads it packed takes one
+        more array.
         """
         with _BUILDING:
             if (steps, is_packed) not in self._parts:
@@ -446,8 +447,8 @@ class CompiledKernel:
 class Packed:
     """The second tensor of a kernel, copied and in the order in which its calls read it.
 
-    Made by `CompiledKernel.pack`.  It never changes; calls with arrays that lie
-    otherwise than row by row pack it again, once for each way.
+    Made by `CompiledKernel.pack`.  It never changes. Calls whose arrays are not row-major
+    pack it again, once for each layout.
     """
 
     def __init__(self, kernel: CompiledKernel, array: Array) -> None:
@@ -464,7 +465,7 @@ class Packed:
         return Packed, (self.kernel, self.array)
 
     def stores(self, steps: tuple[tuple[int, ...], ...], parts: Sequence[Part]) -> list[int]:
-        """Give where the parts of its kernel find it that take it packed."""
+        """Return the addresses at which the parts of its kernel find it packed."""
         if steps not in self._stores:
             kept = []
             for part in parts:
@@ -673,14 +674,13 @@ def compile(  # noqa: A001 - the name under which users know it
     ----------
     problem : Problem
     arch : Arch or str
-        With a ``cpu`` part, such as ``load_arch("host")``; plans are chosen
-        for it, code is for this CPU, with vectors that both have.
+        A machine with a ``cpu`` part, such as ``load_arch("host")``. Plans are chosen for
+        it; the code is for this CPU, with the widest vectors that both have.
     threads : int, optional
         By default as many as the machine has units, and this process may use.
     data_type : {'fp32', 'fp64', 'bf16', 'int8'}, optional
-        Of the tensors that are read; bf16 and int8 are summed in fp32 and
-        int32, and int8 gives int32.  By default what the problem's element
-        size says.
+        Of the tensors that are read; bf16 and int8 are summed in fp32 and int32, and int8
+        gives int32.  By default the type of the problem's element size.
     measure : int
         How many of the model's best plans to compile and time; the fastest is
         kept.  1: the model alone chooses.
@@ -689,7 +689,7 @@ def compile(  # noqa: A001 - the name under which users know it
         a convolution or ``"N"`` of a GEMM; calls then take it as an array
         before the output, of the output's type.
     relu : bool
-        Whether what is negative then becomes zero.
+        Whether negative results then become zero.
 
     Returns
     -------

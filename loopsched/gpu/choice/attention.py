@@ -55,15 +55,16 @@ class Attention:
     ----------
     batch, heads : int
     length : int
-        Keys of a head, and queries.
+        Keys per head; also queries, unless ``queries`` says otherwise.
     head_size : int
     causal : bool
-        Whether a query sees only keys up to its own place; the last query is at the last key.
+        Whether a query sees only keys up to its own position; the last query is at the last
+        key.
     groups : int
-        Heads of keys and values; 0: as many as there are of queries.
+        Key/value heads; 0: as many as query heads.
     name : str
     queries : int
-        Of a head, if they are fewer than keys, as in decoding; 0: as many.
+        Queries per head, if they are fewer than keys, as in decoding; 0: as many as keys.
 
     Raises
     ------
@@ -158,14 +159,14 @@ class Attention:
 
     @property
     def macs(self) -> int:
-        """Multiply-adds of both products, masked scores left out."""
+        """Multiply-accumulates of both products, masked scores left out."""
         masked = self.n_queries * (self.n_queries - 1) // 2 if self.causal else 0
         pairs = self.n_queries * self.length - masked
         return 2 * self.batch * self.heads * pairs * self.head_size
 
     @property
     def columns(self) -> int:
-        """Head size that the kernel computes: arrays have powers of two, products at least 16."""
+        """Head size that the kernel computes with: the next power of two, at least 16."""
         return max(1 << (self.head_size - 1).bit_length(), 16)
 
     @property

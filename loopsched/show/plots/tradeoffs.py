@@ -53,7 +53,7 @@ def pareto_rows(fronts: Fronts) -> list[Row]:
 
 
 def plot_pareto(fronts: Fronts, *, name: str = "", ax: Axes | None = None) -> Axes:
-    """Draw time over DRAM traffic; colour says the capacity, dark is much.
+    """Draw time over DRAM traffic; the darker a point, the larger the capacity.
 
     Points of one problem and one capacity are joined: along them, time is traded
     for traffic.  ``name`` is that of the workload, for the title.  Up to seven problems
