@@ -8,7 +8,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from itertools import permutations, product
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -444,18 +446,16 @@ def test_bad_input() -> None:
         NetworkCurve.of("w", (), ())
 
 
-def test_capacities_may_be_text() -> None:
+@pytest.mark.parametrize("wrong", ["96 KiB", None, True, [96]])
+def test_what_is_no_capacity_is_refused(wrong: Any) -> None:
     one = traffic_curve(gemm(m=64, n=64, k=64))
+    assert one.at(np.int64(4096)) == one.at(4096.5) == one.at(4096)
     for curve in (one, NetworkCurve.of("w", (one,), (2,))):
-        assert curve.at("4 KiB") == curve.at(4096) is not None
-        assert curve.step("4 KiB") == curve.step(4096)
-        assert curve.bound_bytes("4 KiB") == curve.bound_bytes(4096)
-        assert curve.is_proven_at("4 KiB")
-        with pytest.raises(InputError, match=r"^capacity_bytes: '96 KB': .*write kB or KiB"):
-            curve.at("96 KB")
-        for wrong in (None, True, [96]):
-            with pytest.raises(InputError, match=r"^capacity_bytes is .*such as '96 KiB'"):
-                curve.at(wrong)  # type: ignore[arg-type]
+        for asked in (curve.at, curve.step, curve.is_proven_at):
+            with pytest.raises(InputError, match=r"^capacity_bytes is .*; a number of bytes is"):
+                asked(wrong)
+        with pytest.raises(InputError, match=r"^capacity_bytes is .*; a whole number >= 0"):
+            curve.bound_bytes(wrong)
 
 
 # Networks, knees, other forms --------------------------------------------------------

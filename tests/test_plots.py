@@ -704,6 +704,7 @@ class TestTiles:
         ("dims", "message"),
         [
             (["M"], "dims is M; two dimensions"),
+            ([1, 2], "no loop of '1'"),
             (["M", "M"], "'M' is given twice"),
             (["M", "Q"], "no loop of 'Q'"),
             (["M:11", "N"], "no loop 'M:11'; did you mean 'M:10'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from loopsched.curves.staircase import NestBound, Staircase, capacity_of
+from loopsched.curves.staircase import NestBound, Staircase
 from loopsched.problems.footprint import problem_bytes
 from loopsched.problems.problem import Problem
 
@@ -49,7 +49,7 @@ class Curve(Staircase):
     --------
     >>> from loopsched import gemm, traffic_curve
     >>> curve = traffic_curve(gemm(m=64, n=64, k=64))
-    >>> curve.at("4 KiB"), curve.at(11), curve.compulsory_bytes
+    >>> curve.at(4096), curve.at(11), curve.compulsory_bytes
     (98304, None, 49152)
     >>> curve.is_proven_at(4096), curve.n_proven == len(curve)
     (True, True)
@@ -79,21 +79,20 @@ class Curve(Staircase):
         """What is moved however large the buffer is: every element once."""
         return problem_bytes(self.problem)
 
-    def bound_bytes(self, capacity_bytes: int | str) -> int:
+    def bound_bytes(self, capacity_bytes: int) -> int:
         """Bound the traffic of every order of execution, of any schedule or none.
 
         The communication bound: no schedule, of this space or another, moves
-        less with all that can hold data being ``capacity_bytes``: a number, or
-        text such as ``"96 KiB"``.
+        less with all that can hold data being ``capacity_bytes``.
 
         Raises
         ------
-        InputError
+        ProblemError
             If the capacity is not a whole number of bytes, 0 or more.
         """
         from loopsched.bounds.communication import communication_bound
 
-        return communication_bound(self.problem, capacity_of(capacity_bytes)).bytes
+        return communication_bound(self.problem, capacity_bytes).bytes
 
     def compute_time_s(self, arch: Arch) -> float:
         """Seconds that a machine computes, if all its units are busy all the time."""

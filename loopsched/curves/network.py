@@ -91,7 +91,7 @@ class NetworkCurve(Staircase):
         """What is moved however large the buffer is, if nothing stays between layers."""
         return self._sum(lambda curve: curve.compulsory_bytes)
 
-    def bound_bytes(self, capacity_bytes: int | str) -> int:
+    def bound_bytes(self, capacity_bytes: int) -> int:
         """Add up the communication bounds of all layers."""
         return self._sum(lambda curve: curve.bound_bytes(capacity_bytes))
 

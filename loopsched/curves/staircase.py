@@ -6,14 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from loopsched.base.arguments import show
 from loopsched.base.display import Shown
 from loopsched.base.errors import InputError
 from loopsched.base.rows import picked
-from loopsched.base.units import parse_bytes
 
 if TYPE_CHECKING:
     from loopsched.machines.arch import Arch
@@ -22,30 +21,6 @@ if TYPE_CHECKING:
 _REACH = 4
 _LEAST_BEND = 0.4
 _MOST_KNEES = 5
-
-
-def capacity_of(capacity: int | str) -> int:
-    """Read a capacity: a number of bytes, or text such as ``"96 KiB"``.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-
-    Examples
-    --------
-    >>> capacity_of(98304), capacity_of("96 KiB")
-    (98304, 98304)
-    """
-    if isinstance(capacity, str):
-        with InputError.at("capacity_bytes"):
-            return parse_bytes(capacity)
-    if isinstance(capacity, bool) or not isinstance(capacity, (int, float, Integral)):
-        raise InputError(
-            f"capacity_bytes is {show(capacity)}; a number of bytes is needed, or text such as "
-            "'96 KiB'"
-        )
-    return capacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +65,24 @@ class Stairs:
     def __len__(self) -> int:
         return len(self.capacities_bytes)
 
-    def step(self, capacity_bytes: int | str) -> int | None:
+    def step(self, capacity_bytes: int) -> int | None:
         """Find the step that a capacity is on; None if nothing fits.
 
         Raises
         ------
         InputError
-            If the capacity is no number of bytes, nor text such as ``"96 KiB"``.
+            If the capacity is not a number of bytes.
         """
-        at = bisect_right(self.capacities_bytes, capacity_of(capacity_bytes)) - 1
+        if isinstance(capacity_bytes, bool) or not isinstance(capacity_bytes, Real):
+            raise InputError(
+                f"capacity_bytes is {show(capacity_bytes)}; a number of bytes is needed, such as "
+                "98304 for 96 KiB"
+            )
+        at = bisect_right(self.capacities_bytes, capacity_bytes) - 1
         return None if at < 0 else at
 
-    def at(self, capacity_bytes: int | str) -> int | None:
-        """Look up the bytes at a capacity, such as ``98304`` or ``"96 KiB"``.
+    def at(self, capacity_bytes: int) -> int | None:
+        """Look up the bytes at a capacity.
 
         Returns
         -------
@@ -112,7 +92,7 @@ class Stairs:
         Raises
         ------
         InputError
-            If the capacity is no number of bytes, nor text such as ``"96 KiB"``.
+            If the capacity is not a number of bytes.
         """
         at = self.step(capacity_bytes)
         return None if at is None else self.dram_bytes[at]
@@ -164,7 +144,7 @@ class Staircase(Stairs, Shown, ABC):
         """What is moved however large the buffer is."""
 
     @abstractmethod
-    def bound_bytes(self, capacity_bytes: int | str) -> int:
+    def bound_bytes(self, capacity_bytes: int) -> int:
         """Bound the traffic of every order of execution, of any schedule or none."""
 
     @abstractmethod
@@ -184,7 +164,7 @@ class Staircase(Stairs, Shown, ABC):
         """
         return self.capacities_bytes[-1]
 
-    def is_proven_at(self, capacity_bytes: int | str) -> bool:
+    def is_proven_at(self, capacity_bytes: int) -> bool:
         """Whether no nest moves less with a capacity; False where nothing fits.
 
         Of nests that keep all tiles at one place.

@@ -276,7 +276,7 @@ def _places(
     chosen = list(dims) or _largest(problem, schedule)
     _check_two(problem, chosen)
     faults: list[str] = []
-    found = [_loop(schedule, text, faults) for text in chosen]
+    found = [_loop(schedule, str(text), faults) for text in chosen]
     ConstraintError.refuse("dims", faults)
     _check_different(found[0].dim, found[1].dim)
     for loop in found:
