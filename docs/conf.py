@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from docutils import nodes
 from pygments.lexer import RegexLexer, bygroups
 from pygments.token import Generic
 
@@ -45,6 +47,22 @@ class Console(RegexLexer):
     }
 
 
+def without_private(*event: Any) -> tuple[str | None, str | None]:
+    """Leave arguments that are no user's out of a signature."""
+    *_, signature, returned = event
+    return signature and re.sub(r"(?:, )?\b_\w+(?=[,)])", "", signature), returned
+
+
+def keep_units(app: Any, doctree: nodes.document, docname: str) -> None:
+    """Let no line end between a number and its percent sign."""
+    for text in list(doctree.findall(nodes.Text)):
+        kept = re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", text)
+        if kept != text and not isinstance(text.parent, nodes.FixedTextElement | nodes.literal):
+            text.parent.replace(text, nodes.Text(kept))
+
+
 def setup(app: Any) -> None:
-    """Read console blocks with our own reader."""
+    """Read console blocks with our own reader; mend signatures and the ends of lines."""
     app.add_lexer("console", Console)
+    app.connect("autodoc-process-signature", without_private)
+    app.connect("doctree-resolved", keep_units)

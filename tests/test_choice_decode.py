@@ -120,7 +120,7 @@ def test_few_queries_are_decoded(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["pick", "attention:1x32x1:8192x128x0x8", "--arch", "h200", "--top", "1"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert said.startswith(
-        "attention 1x32x1:8192x128x0x8 (batch 1; 32 heads, 8 of keys; 1 query, 8,192 keys; "
+        "attention 1x32x1:8192x128x0x8 (batch 1; 32 heads, 8 key/value heads; 1 query, 8,192 keys; "
         "head size 128; no mask), fp16, triton_decode on h200: at least "
     )
 

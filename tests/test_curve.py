@@ -8,7 +8,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from itertools import permutations, product
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,7 +32,7 @@ from loopsched import (
     traffic_curve,
     workload_curves,
 )
-from loopsched.base.errors import ProblemError, WorkloadError
+from loopsched.base.errors import InputError, ProblemError, WorkloadError
 from loopsched.curves.staircase import Staircase
 from loopsched.machines.arch import Arch
 from loopsched.models.buffer import Policy, traffic
@@ -442,6 +444,18 @@ def test_bad_input() -> None:
         list(workload_curves(Workload("w", (gemm(m=1, n=1, k=1),)), jobs=0))
     with pytest.raises(WorkloadError, match="no layers"):
         NetworkCurve.of("w", (), ())
+
+
+@pytest.mark.parametrize("wrong", ["96 KiB", None, True, [96]])
+def test_what_is_no_capacity_is_refused(wrong: Any) -> None:
+    one = traffic_curve(gemm(m=64, n=64, k=64))
+    assert one.at(np.int64(4096)) == one.at(4096.5) == one.at(4096)
+    for curve in (one, NetworkCurve.of("w", (one,), (2,))):
+        for asked in (curve.at, curve.step, curve.is_proven_at):
+            with pytest.raises(InputError, match=r"^capacity_bytes is .*; a number of bytes is"):
+                asked(wrong)
+        with pytest.raises(InputError, match=r"^capacity_bytes is .*; a whole number >= 0"):
+            curve.bound_bytes(wrong)
 
 
 # Networks, knees, other forms --------------------------------------------------------

@@ -80,6 +80,11 @@ def test_the_site_builds_without_a_warning(site: Path) -> None:
     # No reference by a made-up name, no signature with a function's address.
     pages = [page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html")]
     assert not [one for one in pages if re.search(r"\[R[0-9a-f]{8,}|&lt;function|&lt;lambda", one)]
+    # No private argument in a signature, no line that ends between a number and its %.
+    arguments = re.findall(r"<em class=\"sig-param\">.*?</em>", "".join(pages), re.DOTALL)
+    assert len(arguments) > 100
+    assert not [one for one in arguments if re.search(r">_\w+<", one)]
+    assert "65.3\N{NO-BREAK SPACE}%" in (site / "reports.html").read_text(encoding="utf-8")
     # What commands print is no code: only prompts and commands are set off.
     tutorial = (site / "tutorial.html").read_text(encoding="utf-8")
     shown = re.findall(r'<div class="highlight-console.*?</pre>', tutorial, re.DOTALL)

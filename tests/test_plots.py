@@ -704,6 +704,7 @@ class TestTiles:
         ("dims", "message"),
         [
             (["M"], "dims is M; two dimensions"),
+            ([1, 2], "no loop of '1'"),
             (["M", "M"], "'M' is given twice"),
             (["M", "Q"], "no loop of 'Q'"),
             (["M:11", "N"], "no loop 'M:11'; did you mean 'M:10'"),
@@ -751,6 +752,11 @@ class TestPareto:
         assert set(legend(ax)[3:]) <= set(sizes)
         assert texts(plot_pareto({"none": ()}, ax=axes())) == ["nothing fits"]
 
+    def test_the_title_names_the_machine(self) -> None:
+        fronts = {"mine": traded()}
+        assert plot_pareto(fronts, ax=axes()).get_title() == "mine on titan_v"
+        assert plot_pareto(fronts, name="net", ax=axes()).get_title() == "net: mine on titan_v"
+
     def test_more_problems_than_markers_are_named_beside_a_point(self) -> None:
         far = {f"layer {n}": [replace(traded()[0], dram_bytes=10**n)] for n in range(4, 12)}
         ax = plot_pareto(far, ax=axes())
@@ -791,6 +797,11 @@ class TestMeasured:
         assert legend(ax) == ["within 25 %", "all: 5,692; 10.0 %, 10.0 %"]
         assert ax.get_legend().get_title().get_text() == "rows; errors: median, mean"  # type: ignore[union-attr]
         assert ax.get_ylabel() == "estimate"
+
+    def test_rows_that_are_not_counted_are_listed_separately(self) -> None:
+        pairs = (Pair("one", 1.0, 1.1), Pair("apart", 9.0, 9.9))
+        ax = plot_measured(Comparison("GEMMs", "s", 0.25, pairs), ax=axes(3.5, 3.5))
+        assert legend(ax)[-1] == "listed separately: 1; 10.0 %, 10.0 %"
 
     def test_nothing_to_compare(self) -> None:
         ax = plot_measured(Comparison("DRAM writes", "B", 0.2, (Pair("", 0.0, 0.0),)), ax=axes())
@@ -1193,7 +1204,26 @@ class TestCommands:
         assert "Promised DRAM traffic with tiles of" in capsys.readouterr().out
         assert run(["tiles", "alexnet"]) == 3
         assert "8 problems, but one is needed" in capsys.readouterr().err
-        assert run(["tiles", PROBLEM_TEXT, "--dims", "M,Q"]) == 3
+
+    @pytest.mark.parametrize(
+        ("dims", "message"),
+        [
+            ("M,Q", "dims: no loop of 'Q'; allowed: M N K"),
+            ("X:8,Y", "dims: 2 errors\n  no loop of 'X:8'; allowed: M N K\n  no loop of 'Y'; "),
+            ("M", "dims is M; two dimensions that are longer than 1 are needed"),
+            ("M,m:4", "dims: 'M' is given twice; two dimensions are needed"),
+        ],
+    )
+    def test_dims_are_refused_before_the_search(
+        self,
+        dims: str,
+        message: str,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr("loopsched.scheduler.search", None)
+        assert run(["tiles", PROBLEM_TEXT, "--dims", dims]) == 3
+        assert capsys.readouterr().err.startswith(f"Error: {message}")
 
     def test_sensitivity(self, capsys: pytest.CaptureFixture[str]) -> None:
         command = ["sensitivity", PROBLEM_TEXT, "-v", "dram.bandwidth=2"]

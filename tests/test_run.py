@@ -232,7 +232,7 @@ def test_a_wrong_kernel_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "message"),
     [
         ({"threads": 0}, "threads is 0"),
-        ({"threads": 10**6}, "are possible: 'host' has"),
+        ({"threads": 10**6}, "possible: 'host' has"),
         ({"data_type": "fp31"}, "did you mean 'fp3?"),
         ({"measure": 0}, "measure is 0"),
         ({"bias": "K"}, "bias is over 'K'"),
@@ -267,7 +267,7 @@ def test_a_bias_needs_a_plain_axis_and_a_name_of_its_own() -> None:
 def test_threads_run_on_cpus_at_hand() -> None:
     """Plans may be made for a larger machine; more threads would wait for each other."""
     assert compiled(gemm(m=9, n=9, k=9), "epyc_9654").threads == min(96, n_cpus())
-    with pytest.raises(ProblemError, match=f"this process may use {n_cpus()} CPUs"):
+    with pytest.raises(ProblemError, match=f"this process may use {n_cpus()} CPU"):
         compiled(gemm(m=9, n=9, k=9), "epyc_9654", threads=n_cpus() + 1)
 
 
@@ -509,6 +509,20 @@ def test_medians_are_of_five_times_or_more(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_command_refuses_what_is_no_cpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "gemm:m=4,n=5,k=6", "--arch", "v100"]) == 3
     assert capsys.readouterr().err.startswith("Error: 'v100' is no CPU: it has no 'cpu' part")
+
+
+@pytest.mark.parametrize("command", [["run"], ["validate", "cpu"]])
+def test_too_many_threads_are_refused_before_anything_is_compiled(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loopsched.codegen.compiled.n_cpus", lambda: 1)
+    monkeypatch.setattr("loopsched.codegen.compiled.CompiledKernel", None)
+    monkeypatch.setattr("loopsched.codegen.measure.search", None)
+    assert run([*command, "resnet50", "--arch", "epyc_9654", "--threads", "99"]) == 3
+    assert capsys.readouterr().err == (
+        "Error: compile: threads is 99; only 1 is possible: 'epyc_9654' has 96 cores, and this "
+        "process may use 1 CPU\n"
+    )
 
 
 @pytest.mark.parametrize(

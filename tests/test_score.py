@@ -17,6 +17,7 @@ from loopsched.machines.levels import Compute, Level
 from loopsched.models.buffer import traffic
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import nested_units
+from loopsched.models.many import evaluate_many
 from loopsched.models.score import Evaluation, evaluate
 from loopsched.models.traffic import Bracket
 from loopsched.nests.nest import Schedule
@@ -295,8 +296,11 @@ def test_rates_follow_the_data_type() -> None:
     assert fp32.compute_time_s == pytest.approx(16 * fp16.compute_time_s)
     # 256 blocks on 132 SMs are two waves.
     assert fp32.compute_utilisation == pytest.approx(256 / (2 * 132))
-    with pytest.raises(ArchError, match="no rate for data type 'fp23'; did you mean 'fp32'"):
+    refused = "^'h200': no rate for data type 'fp23'; did you mean 'fp32'"
+    with pytest.raises(ArchError, match=refused):
         evaluate(wide, schedule, arch, data_type="fp23")
+    with pytest.raises(ArchError, match=refused):
+        evaluate_many(wide, [schedule], arch, data_type="fp23")
 
 
 def test_lanes_run_loops_of_a_unit() -> None:

@@ -403,9 +403,11 @@ def test_an_interruption_keeps_what_is_done(
     assert "interrupted" in printed.err
 
 
-def test_a_kernel_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kernel_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     command = ["sensitivity", "kernel:direct,size=16", "-v", "gpu.dram_latency=0.5,2"]
-    assert run([*command, "-q", "estimate"]) == 0
+    plot = tmp_path / "kernel.svg"
+    assert run([*command, "-q", "estimate", "--plot", str(plot)]) == 0
+    assert "<!-- kernel direct,size=16 on titan_v -->" in plot.read_text()
     printed = " ".join(capsys.readouterr().out.split())
     assert "kernels: estimated for kernel:direct,size=16." in printed
     assert "parameter elasticity range schedules" in printed

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from loopsched import conv2d, gemm, load_arch, pick
+from loopsched import Attention, Grouped, conv2d, gemm, load_arch, pick
 from loopsched.base.errors import InputError
 from loopsched.cli import run
 from loopsched.gpu.choice.pick import Pick
@@ -185,8 +185,21 @@ def test_other_kernels_are_laid_out_by_their_first_parameters() -> None:
     both = space_html([one, found])
     assert "<h1>triton_gemm and filter on h100</h1>" in both
     assert both.count("<section") == 2
+    assert '<h2 id="s0">m64 n64 k64, fp16</h2>' in both
     with pytest.raises(InputError, match="at least one choice"):
         space_html([])
+
+
+def test_headings_name_the_sizes_of_attentions_and_groups() -> None:
+    decode = Attention.named("8x32x1:8192x128x0x8")
+    for asked, heading in (
+        (decode, "attention: batch 8; 32 heads, 8 key/value heads; 1 query, 8,192 keys; "
+         "head size 128; no mask"),
+        (replace(decode, name="mine"), "mine"),
+        (Grouped.named("128x512x64+16x512x64"), "grouped 128x512x64+<wbr>16x512x64"),
+    ):  # fmt: skip
+        page = space_html([pick(asked, H100)])
+        assert f'<h2 id="s0">{heading}, fp16</h2>' in page
 
 
 def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ class InputError(LoopschedError, ValueError):
     Parameters
     ----------
     message : str
-        Where, what was found, what is allowed, how to mend it.
+        Where, what was found, what is allowed, how to fix it.
     problems : iterable of str, optional
         Every single fault found, if there are several; the message then
         holds them all, one a line.
@@ -80,7 +80,7 @@ class ScheduleError(InputError):
 
 
 class CapacityError(ScheduleError):
-    """A schedule whose tiles do not fit where it holds them."""
+    """A schedule whose tiles do not fit the level that is to hold them."""
 
 
 class ConstraintError(InputError):
@@ -88,7 +88,7 @@ class ConstraintError(InputError):
 
 
 class SweepError(InputError):
-    """A sweep that is not written right, or a run folder that does not fit it."""
+    """A sweep specification that is not valid, or a run folder of another sweep."""
 
 
 class ProofError(InputError):
@@ -96,7 +96,7 @@ class ProofError(InputError):
 
 
 class EmptySpaceError(LoopschedError):
-    """No schedule is left; the message names the constraint that took the last one."""
+    """No schedule is left; the message names the constraint that removed the last candidates."""
 
 
 class MissingExtraError(LoopschedError, ImportError):

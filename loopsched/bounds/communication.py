@@ -47,9 +47,9 @@ class CommunicationBound:
     bytes : int
         Reads and writes together; the sum of the two below.
     read_bytes : int
-        Reads alone: nothing inside at the start, flushed at the end or not.
+        Reads alone: the fast memory starts empty; a flush at the end changes nothing.
     write_bytes : int
-        Writes alone, what is left at the end included.
+        Writes alone, the flush at the end included.
     compulsory_bytes : int
         What remains however large the fast memory is.
     capacity_bytes : int
@@ -91,11 +91,10 @@ class CommunicationBound:
 def communication_bound(problem: Problem, capacity_bytes: int) -> CommunicationBound:
     """Bound the traffic of every order of execution from below.
 
-    Every point of the problem is computed once, in any order and with any
-    choice of what is kept in a fast memory of ``capacity_bytes``; sums are
-    accumulated in place.  Counted are reads and writes of the memory behind
-    it, as everywhere here: an output that is brought in u times is read u - 1
-    times and written u times.
+    Every point of the problem is computed once, in any order and with any choice of what is
+    kept in a fast memory of ``capacity_bytes``; sums are accumulated in place.  Reads and
+    writes of the memory behind it are counted as everywhere in loopsched: an output that is
+    brought in u times is read u - 1 times and written u times.
 
     Parameters
     ----------

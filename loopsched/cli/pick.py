@@ -236,8 +236,8 @@ def _heading(problem: Asked) -> str:
     Examples
     --------
     >>> from loopsched import Attention
-    >>> _heading(Attention.named("8x32x1:8192x128x0x8"))
-    'attention {} (batch 8; 32 heads, 8 of keys; 1 query, 8,192 keys; head size 128; no mask)'
+    >>> _heading(Attention.named("8x32x1:8192x128x0"))
+    'attention {} (batch 8; 32 heads; 1 query, 8,192 keys; head size 128; no mask)'
     """
     from loopsched.gpu.choice.attention import Attention
 
@@ -245,13 +245,7 @@ def _heading(problem: Asked) -> str:
         return "{}"
     if not isinstance(problem, Attention):
         return "grouped {}"
-    n, mask = problem.n_queries, "causal" if problem.causal else "no"
-    queries = f"{n:,} {'query' if n == 1 else 'queries'}"
-    of_keys = f", {problem.groups} of keys" if problem.groups < problem.heads else ""
-    return (
-        f"attention {{}} (batch {problem.batch}; {count(problem.heads, 'head')}{of_keys}; "
-        f"{queries}, {count(problem.length, 'key')}; head size {problem.head_size}; {mask} mask)"
-    )
+    return f"attention {{}} ({problem.sizes})"
 
 
 def _show(found: Pick | Dispatch, heading: str) -> None:

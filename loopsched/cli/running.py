@@ -78,11 +78,13 @@ def _rows(
     progress: output.Progress,
 ) -> Iterator[list[Row]]:
     from loopsched.codegen.choose import core_of
+    from loopsched.codegen.compiled import n_threads_of
     from loopsched.codegen.measure import run_kernel
 
     threads, data_type, n_measured, onnx = given
     chosen, source = inputs.chosen, origin(inputs)
     core_of(inputs.machine, 4)  # refuses what is no CPU
+    n_threads_of(inputs.machine, threads)  # refuses too many, before anything is compiled
     counts = chosen.workload.counts
     for number, one, times in zip(chosen.numbers, chosen.workload.problems, counts, strict=True):
         click.echo(f"compiling {one.name}", err=True)

@@ -105,7 +105,9 @@ def sensitivity(
                 from loopsched.show.plots.tornado import tornado_figure, tornado_rows
 
                 title = chosen.name
-                if len(chosen.problems) == 1:
+                if kernels is not None:
+                    title = f"kernel {chosen.problems[0].name}"
+                elif len(chosen.problems) == 1:
                     title = heading(chosen.problems[0].name, name)
                 save_plots(plot, lambda: tornado_rows(found), lambda: tornado_figure(found, title))
 

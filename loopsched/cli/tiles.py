@@ -62,11 +62,13 @@ def tiles(
     """
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.tiles import plot_tiles, tiles_rows
-    from loopsched.study.tile_map import tile_map
+    from loopsched.study.tile_map import check_dims, tile_map
 
     one, machine = inputs.problem, inputs.machine
-    nest = inputs.schedule
     chosen = [dim.strip() for dim in pair.split(",")] if pair else []
+    if inputs.schedule_text is None:
+        check_dims(one, chosen)  # before the search
+    nest = inputs.schedule
     # Rows are as many as the first dimension has sizes, `steps` at most.
     with output.Progress(steps) as progress:
         found = tile_map(one, machine, nest, chosen, steps=steps, jobs=jobs, progress=progress.step)

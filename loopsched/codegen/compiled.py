@@ -22,6 +22,7 @@ from loopsched.base.arrays import Array
 from loopsched.base.errors import ProblemError
 from loopsched.base.files import cache_folder
 from loopsched.base.machine_code import address, host_name, linked, object_code, widest_vector
+from loopsched.base.units import count
 from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
 from loopsched.codegen.cost import Core
@@ -167,9 +168,10 @@ class CompiledKernel:
         return sum(part.estimate_s for part in self.parts(self._plain_steps()))
 
     def parts(self, steps: tuple[tuple[int, ...], ...], *, is_packed: bool = False) -> list[Part]:
-        """Machine code for arrays whose axes step so many elements.
+        """Return the machine code for arrays with these strides, in elements.
 
-        Where the second comes packed, each part that finds it so has one array more.
+        Where the second tensor is given packed, each part that reads it packed takes one
+        more array.
         """
         with _BUILDING:
             if (steps, is_packed) not in self._parts:
@@ -445,8 +447,8 @@ class CompiledKernel:
 class Packed:
     """The second tensor of a kernel, copied and in the order in which its calls read it.
 
-    Made by `CompiledKernel.pack`.  It never changes; calls with arrays that lie
-    otherwise than row by row pack it again, once for each way.
+    Made by `CompiledKernel.pack`.  It never changes. Calls whose arrays are not row-major
+    pack it again, once for each layout.
     """
 
     def __init__(self, kernel: CompiledKernel, array: Array) -> None:
@@ -463,7 +465,7 @@ class Packed:
         return Packed, (self.kernel, self.array)
 
     def stores(self, steps: tuple[tuple[int, ...], ...], parts: Sequence[Part]) -> list[int]:
-        """Give where the parts of its kernel find it that take it packed."""
+        """Return the addresses at which the parts of its kernel find it packed."""
         if steps not in self._stores:
             kept = []
             for part in parts:
@@ -672,14 +674,13 @@ def compile(  # noqa: A001 - the name under which users know it
     ----------
     problem : Problem
     arch : Arch or str
-        With a ``cpu`` part, such as ``load_arch("host")``; plans are chosen
-        for it, code is for this CPU, with vectors that both have.
+        A machine with a ``cpu`` part, such as ``load_arch("host")``. Plans are chosen for
+        it; the code is for this CPU, with the widest vectors that both have.
     threads : int, optional
         By default as many as the machine has units, and this process may use.
     data_type : {'fp32', 'fp64', 'bf16', 'int8'}, optional
-        Of the tensors that are read; bf16 and int8 are summed in fp32 and
-        int32, and int8 gives int32.  By default what the problem's element
-        size says.
+        Of the tensors that are read; bf16 and int8 are summed in fp32 and int32, and int8
+        gives int32.  By default the type of the problem's element size.
     measure : int
         How many of the model's best plans to compile and time; the fastest is
         kept.  1: the model alone chooses.
@@ -688,7 +689,7 @@ def compile(  # noqa: A001 - the name under which users know it
         a convolution or ``"N"`` of a GEMM; calls then take it as an array
         before the output, of the output's type.
     relu : bool
-        Whether what is negative then becomes zero.
+        Whether negative results then become zero.
 
     Returns
     -------
@@ -717,17 +718,10 @@ def compile(  # noqa: A001 - the name under which users know it
         data_type = type_of(problem)
     data_type = check.choice("data_type", data_type, tuple(DATA_TYPES))
     n_bytes = DATA_TYPES[data_type].compute.n_bytes
-    core, cores = core_of(machine, n_bytes)
+    core, _ = core_of(machine, n_bytes)
     if widest := widest_vector():
         core = replace(core, lanes=min(core.lanes, widest // n_bytes))
-    here = n_cpus()
-    most = min(cores, here)
-    n_threads = most if threads is None else check.count("threads", threads)
-    if n_threads > most:
-        check.fault(
-            f"threads is {show(threads)}; 1 to {most} are possible: '{machine.name}' has {cores} "
-            f"cores, and this process may use {here} CPUs"
-        )
+    n_threads = _threads(check, machine, threads)
     n_measured = check.count("measure", measure)
     over = _bias(check, problem, bias)
     is_cut = check.flag("relu", relu)
@@ -735,6 +729,36 @@ def compile(  # noqa: A001 - the name under which users know it
         check.fault(f"'{problem.name}': bias and relu need one dimension an output axis")
     check.finish()
     return CompiledKernel(problem, core, data_type, How(n_threads, n_measured, over, is_cut))
+
+
+def n_threads_of(arch: Arch, threads: int | None = None) -> int:
+    """Count the threads of a kernel as `compile` does, before anything is compiled.
+
+    Raises
+    ------
+    ProblemError
+        If there are more than the machine has cores, or this process may use CPUs.
+    """
+    check = Checker("compile", ProblemError)
+    n_threads = _threads(check, arch, threads)
+    check.finish()
+    return n_threads
+
+
+def _threads(check: Checker, machine: Arch, threads: int | None) -> int:
+    cores, here = machine.compute.units, n_cpus()
+    most = min(cores, here)
+    n_threads = most if threads is None else check.count("threads", threads)
+    if n_threads > most:
+        check.fault(
+            f"threads is {show(threads)}; {_up_to(most)} possible: '{machine.name}' has "
+            f"{count(cores, 'core')}, and this process may use {count(here, 'CPU')}"
+        )
+    return n_threads
+
+
+def _up_to(most: int) -> str:
+    return f"1 to {most} are" if most > 1 else "only 1 is"
 
 
 def _bias(check: Checker, problem: Problem, given: object) -> tuple[str, ...]:

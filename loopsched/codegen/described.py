@@ -55,7 +55,7 @@ class KernelSchedule:
     tile_rows, tile_cols : int
         The register tile.
     row_dims, col_dims : tuple of str
-        Dimensions that it has rows and columns of, each walked as one.
+        Dimensions that its rows and its columns cover; several are walked as one.
     vector : str
         Dimension that lies in the lanes of vectors; empty: there are no vectors.
     lanes : int
@@ -63,9 +63,9 @@ class KernelSchedule:
     sums : tuple of str
         Dimensions that are summed inside a register tile.
     unroll : int
-        Steps of the innermost sum that are written out.
+        How often the innermost loop of the sum is unrolled.
     written_out : tuple of str
-        Dimensions of the sum of which all steps are.
+        Dimensions of the sum that are unrolled completely.
     estimate_s : float or None, seconds
         By the model that chose it.  None: nothing was chosen.
     """
@@ -83,7 +83,7 @@ class KernelSchedule:
     estimate_s: float | None
 
     def row(self) -> Row:
-        """Give it as plain values."""
+        """Return it as plain values."""
         loops = [one._asdict() for one in self.loops]
         return {"text": self.text()} | asdict(self) | {"loops": loops}
 
@@ -218,7 +218,7 @@ def kernel_schedules(
     threads: int | None = None,
     data_type: str | None = None,
 ) -> tuple[KernelSchedule, ...]:
-    """Choose how kernels for a CPU compute a problem, as `compile` does, and compile nothing.
+    """Choose how kernels for a CPU compute a problem, as `compile` does, without compiling.
 
     Parameters
     ----------
@@ -233,8 +233,8 @@ def kernel_schedules(
     Returns
     -------
     tuple of KernelSchedule
-        One; of the gradient of a strided convolution's input one for each
-        phase of the stride.
+        One; for the input gradient of a strided convolution, one for each phase of the
+        stride.
 
     Raises
     ------

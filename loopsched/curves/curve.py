@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Curve(Staircase):
-    """Least DRAM traffic found of a problem against the capacity of one buffer.
+    """Least DRAM traffic found for a problem, against the capacity of one buffer.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ class Curve(Staircase):
         For each step, the loops around the body, innermost first, as far as
         their order matters.
     nest_bound : NestBound
-        What no nest that keeps all tiles at one place moves less than, at
-        every capacity; the steps themselves where they are known to be least.
+        Lower bound, at every capacity, for nests that keep all tiles at one place; equal to
+        the steps where they are proven least.
     policy : {'explicit', 'lru'}
         Kind of buffer, as for `traffic_curve`.
     nodes : int
-        Boxes of choices that were looked at.
+        Boxes of choices that the search looked at.
 
     See Also
     --------
@@ -102,7 +102,7 @@ class Curve(Staircase):
         return -(-self.macs // arch.compute.units) / (rate * arch.compute.clock_hz)
 
     def schedule(self, step: int) -> Schedule:
-        """Write the schedule of a step: what to do from its capacity on.
+        """Return the schedule of a step, which moves as much from its capacity on.
 
         Parameters
         ----------

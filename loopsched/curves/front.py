@@ -33,23 +33,23 @@ _FIRST_ROOM = 4096
 
 
 def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
-    """Find least DRAM traffic of a problem at every capacity of one buffer, and bound it.
+    """Find the least DRAM traffic of a problem at every capacity of one buffer, and bound it.
 
     Parameters
     ----------
     problem : Problem
     policy : {'explicit', 'lru'}
-        A scratchpad into which tiles are placed, halos kept; or a cache that
-        evicts the least recently used, and what it promises to move at most.
+        ``explicit``: a scratchpad in which tiles are placed and halos kept. ``lru``: a
+        cache that evicts the least recently used, with the traffic that it never exceeds.
 
     Returns
     -------
     Curve
-        At every capacity the least over all tile sizes, whether they divide
-        or not, and all loop orders with one loop of a dimension around the
-        tile, and ``nest_bound``: what no nest at all moves less than, whatever
-        its loops, if all tiles are kept at one place.  The two are the same where
-        no window has gaps or padding, and may be elsewhere (``is_proven_at``).
+        At every capacity the least over all tile sizes, whether they divide or not, and all
+        loop orders with one loop per dimension around the tile; and ``nest_bound``, a lower
+        bound for every nest, whatever its loops, that keeps all tiles at one place. The two
+        are equal where no window has gaps or padding; elsewhere they may differ
+        (``is_proven_at``).
 
     Raises
     ------

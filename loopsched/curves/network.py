@@ -24,7 +24,7 @@ N = TypeVar("N", int, float)
 
 @dataclass(frozen=True, slots=True)
 class NetworkCurve(Staircase):
-    """Least DRAM traffic found of all layers of a network, one after the other.
+    """Least DRAM traffic found for all layers of a network, one after the other.
 
     Every layer has the whole buffer to itself and starts with it empty; its
     traffic counts as often as it occurs.

@@ -6,9 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from loopsched.base.arguments import show
 from loopsched.base.display import Shown
+from loopsched.base.errors import InputError
 from loopsched.base.rows import picked
 
 if TYPE_CHECKING:
@@ -63,7 +66,18 @@ class Stairs:
         return len(self.capacities_bytes)
 
     def step(self, capacity_bytes: int) -> int | None:
-        """Find the step that a capacity is on; None if nothing fits."""
+        """Find the step that a capacity is on; None if nothing fits.
+
+        Raises
+        ------
+        InputError
+            If the capacity is not a number of bytes.
+        """
+        if isinstance(capacity_bytes, bool) or not isinstance(capacity_bytes, Real):
+            raise InputError(
+                f"capacity_bytes is {show(capacity_bytes)}; a number of bytes is needed, such as "
+                "98304 for 96 KiB"
+            )
         at = bisect_right(self.capacities_bytes, capacity_bytes) - 1
         return None if at < 0 else at
 
@@ -74,6 +88,11 @@ class Stairs:
         -------
         int or None, bytes
             None if not even the operands of one point fit.
+
+        Raises
+        ------
+        InputError
+            If the capacity is not a number of bytes.
         """
         at = self.step(capacity_bytes)
         return None if at is None else self.dram_bytes[at]

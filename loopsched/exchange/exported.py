@@ -18,10 +18,10 @@ class Exported:
     files : tuple of (str, str)
         Name and text of each.
     lost : tuple of str
-        What the other tool's form has no room for, or says otherwise: one
-        sentence each.  Nothing is left out or changed without one.
+        What the other tool's format cannot express, or expresses differently: one sentence
+        each.  Nothing is left out or changed without one.
     is_one_document : bool
-        Whether the files may stand in one, too.
+        Whether the files may also be joined into one.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Exported:
         return tuple(name for name, _ in self.files)
 
     def text(self, name: str | None = None) -> str:
-        """Give the text of one file; without a name, all of them, one after the other."""
+        """Return the text of one file; without a name, of all of them, one after the other."""
         return "\n".join(text for one, text in self.files if name in (None, one))
 
     def write(self, folder: str | os.PathLike[str]) -> tuple[Path, ...]:

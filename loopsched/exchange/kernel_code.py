@@ -55,17 +55,16 @@ def to_c(
     ----------
     problem : Problem
     schedule : Schedule, optional
-        Its loops are kept, and a register tile is put inside; in its innermost
-        tile, where all that it touches is at most 128 KiB, sums are walked
-        inside.  Threads share its outermost spatial loops if their iterations
-        write disjoint parts of the output.  Without one the way is taken
-        that the model of kernels chooses for ``arch``.
+        Its loops are kept, and a register tile is put inside. Where
+        the innermost tile touches at most 128 KiB, loops of the sum run innermost in it.
+        Threads share its outermost spatial loops if their iterations write disjoint parts
+        of the output.  Without a schedule, the model of kernels chooses one for ``arch``.
     arch : Arch, optional
-        A CPU: what vectors it has, and for how many cores.  By default, vectors
-        of 256 bits and 16 registers.
+        A CPU, for its vectors and its number of cores. By default, 16 registers of 256
+        bits.
     name : str
-        Of the function, which takes the tensors that are read in the problem's
-        order, then the output, all row by row.
+        Of the function, which takes the tensors that are read, in the problem's order, then
+        the output, all row-major.
 
     Returns
     -------
@@ -124,15 +123,15 @@ def to_llvm(
     *,
     name: str = "compute",
 ) -> Exported:
-    """Write LLVM's text of a function that computes a problem on one thread.
+    """Write the LLVM IR of a function that computes a problem on one thread.
 
     Parameters
     ----------
     problem, schedule, arch
         As for `to_c`.
     name : str
-        Of the function, which takes the tensors as that of `to_c` does, and
-        room, of which the first lines say how much.
+        Of the function, which takes the tensors as that of `to_c` does, and work space; the
+        first lines of the file say how much.
 
     Returns
     -------

@@ -45,9 +45,9 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
     Returns
     -------
     Exported
-        ``tiles.json``: blocks are the schedule's innermost tile, rounded up to
-        powers of two; ``lost`` says what a program does not know of the
-        schedule, and which tiles were rounded.
+        ``tiles.json``: blocks are the schedule's innermost tile, rounded up to powers of
+        two; ``lost`` says what a program cannot express of the schedule, and which tiles
+        were rounded.
 
     See Also
     --------

@@ -43,7 +43,7 @@ def to_triton_kernel(
     data_type : {'fp16', 'bf16', 'tf32', 'fp8'}
         fp8 for ``triton_gemm`` only; attention has no tf32.
     arch : str
-        For whom it was chosen, to be said in the file.
+        Name of the machine that it was chosen for, for the file's heading.
 
     Returns
     -------

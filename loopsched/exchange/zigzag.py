@@ -40,20 +40,20 @@ def to_zigzag(
     Parameters
     ----------
     layers : sequence of (Problem, Schedule or None)
-        Each operand comes from outside: ZigZag's sources are not said.
+        Each operand comes from memory: no connections between layers are written.
     arch : Arch, optional
         Needed for schedules: how many instances share the spatial loops.
     ordering : bool
-        Whether the order of temporal loops is written, too, where tiles are
-        whole.  ZigZag 3.8 takes one only if it spreads no loop of its own over
-        the machine: on none of the machines that it brings.
+        Whether the order of temporal loops is written, too, where tiles are whole.  ZigZag
+        3.8 accepts one only if it spreads no loop of its own over the machine, which rules
+        out all machines that it ships.
 
     Returns
     -------
     Exported
-        ``workload.yaml`` and, if there are schedules, ``mapping.yaml``: spatial
-        loops of the machine's units as ``D1``, of their lanes as ``D2``; if
-        wanted, temporal ones as ``temporal_ordering``, innermost first.
+        ``workload.yaml`` and, if there are schedules, ``mapping.yaml``: spatial loops of
+        the machine's units as ``D1``, of their lanes as ``D2``; with ``ordering``, temporal
+        ones as ``temporal_ordering``, innermost first.
 
     Raises
     ------

@@ -39,16 +39,15 @@ def fuse(
 ) -> FusionPlan:
     """Find the groups of consecutive layers whose fusion moves least.
 
-    Each group runs tile by tile of its last output, in one buffer that is told
-    what to keep; outputs between its layers never leave the buffer.  Over all
-    cuts of a chain into groups, all tile sizes and both ways with halos, the
-    plan of each chain is the best there is.
+    Each group runs tile by tile of its last output, in one buffer whose contents the plan
+    chooses; outputs between its layers never leave the buffer.  Over all cuts of a chain
+    into groups, all tile sizes and both treatments of halos, the plan of each chain is
+    optimal.
 
     Parameters
     ----------
     layers : sequence of Problem or Pool, Workload or Network
-        A plain list says no more than its order: consecutive layers whose
-        shapes fit are taken for a chain.
+        In a plain list, consecutive layers whose shapes match are taken for a chain.
     capacity_bytes : int, optional
         By default what the machine's level next to the memory can use.
     arch : Arch, optional

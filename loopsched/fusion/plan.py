@@ -42,14 +42,14 @@ class FusedGroup:
         Layers whose weights stay from the first tile to the last; the others'
         are fetched for every tile.
     working_set_bytes : int
-        Room that all of it takes.
+        Capacity that all of this takes.
     dram_bytes : int
         What the group moves.
     unfused_bytes : int
         What its layers move one by one, each in the whole capacity.
     macs, extra_macs : int
-        Multiply-accumulates; how many more than the layers have.  Fewer, where
-        a stride passes over what an earlier layer makes.
+        Multiply-accumulates; how many more than the layers have. Negative where a stride
+        skips outputs of an earlier layer.
     lru_bytes : int or None
         A cache that evicts the least recently used moves no more than
         ``dram_bytes`` if it is as large as this, and does not write back what
@@ -134,8 +134,8 @@ class FusionPlan:
     breaks : tuple of Break
         Neighbours that do not, and why.
     sums_bytes : int
-        What outputs take in from elsewhere, as in residual blocks: read once,
-        fused or not, and not in the other figures.
+        What is added to outputs from elsewhere, as in residual blocks: read once, fused or
+        not, and not part of the other figures.
     """
 
     name: str
@@ -148,7 +148,7 @@ class FusionPlan:
 
     @property
     def assumed(self) -> tuple[Link, ...]:
-        """Poolings that are there only because the shapes ask for them; each once."""
+        """Poolings that are assumed because the shapes require them; each once."""
         return tuple(dict.fromkeys(link for link in self.links if link.is_assumed))
 
     @property
@@ -173,7 +173,7 @@ class FusionPlan:
 
     @property
     def extra_macs(self) -> int:
-        """How many of them the layers one by one do not have."""
+        """Multiply-accumulates beyond those of the layers run one by one."""
         return sum(group.count * group.extra_macs for group in self.groups)
 
     @property

@@ -112,7 +112,7 @@ class Residency:
 
     @property
     def gap(self) -> float:
-        """How much less another choice could move, as a share; 0 if exact."""
+        """Share of the traffic that another choice could at most save; 0 if exact."""
         if not self.dram_bytes:
             return 0.0
         return (self.dram_bytes - self.lower_bound_bytes) / self.dram_bytes
@@ -143,10 +143,10 @@ def residency(
 ) -> Residency:
     """Choose the tensors that stay on chip between layers, so that the least is moved.
 
-    Layers run one after the other in the given order.  A tensor that stays
-    takes its whole size from the start of the layer that makes it to the end
-    of the last that reads it; a layer moves the least that it can in the room
-    that is left, its own resident tensors costing nothing.
+    Layers run one after the other in the given order.  A tensor that stays takes its whole
+    size from the start of the layer that makes it to the end of the last that reads it; a
+    layer moves the least that it can in the capacity that is left, and nothing for its own
+    resident tensors.
 
     Parameters
     ----------

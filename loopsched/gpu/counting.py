@@ -52,21 +52,21 @@ class Profile:
     flops : int
         Of the problem.
     fma_thread_instructions, fma_warp_instructions : int
-        Multiply-adds executed, by threads and by warps; without the lanes that
-        are off, with work on padding where the kernel does it.
+        Multiply-adds executed, by threads and by warps; without inactive lanes, with work
+        on padding where the kernel does it.
     integer_ops : float
         By threads; a model, see `loopsched.gpu.integers`.
     warp_efficiency : float
-        Lanes that are on, of those of a warp, over all instructions of that model.
+        Share of a warp's lanes that are active, over all instructions of that model.
     registers : int
         Of a thread; an estimate where the kernel does not say.
     shared_bytes : int, bytes
         Of a block.
     occupancy : Occupancy
     waves : float
-        Blocks over those that the GPU holds at a time.
+        Number of blocks over the number that the GPU holds at a time.
     syncs : int
-        Barriers that a thread meets.
+        Barriers that a thread passes.
     accesses : tuple of AccessCount
     traffic : Traffic
         A model: what goes between L1, L2 and DRAM.
@@ -144,7 +144,7 @@ class Profile:
 
     @property
     def l1_hit(self) -> float:
-        """Share of loaded sectors that L1 has, those that go past it included; a model."""
+        """Share of all loaded sectors, those that bypass L1 included, that hit L1; a model."""
         loaded = self.load_sectors
         return 1 - min(1.0, self.traffic.l1_miss_sectors / loaded) if loaded else 0.0
 

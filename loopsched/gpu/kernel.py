@@ -89,15 +89,15 @@ class Kernel:
         its dimension gives each thread outputs that lie blockDim apart, one
         inside it adjacent outputs.
     reads : tuple of (str, Read)
-        Where computing reads each input from; those not named: global memory.
+        Where the kernel reads each input from; by default, from global memory.
     layouts : tuple of (str, Layout or DigitLayout)
         Those not named are stored in the problem's order.
     guard : {'thread', 'load'}
         ``thread``: a thread outside the output does nothing.  ``load``: every
         load and store is tested and threads outside compute along with zeros.
     padding : {'skip', 'zero'}
-        What a point does that reads padding from global memory: nothing at
-        all, or it multiplies by zero without a load.
+        What a point that reads padding from global memory does: nothing, or multiply by
+        zero without a load.
     registers : int or None
         Of a thread; None: estimated, see `registers_estimate`.
     is_unrolled : bool

@@ -46,7 +46,7 @@ def occupancy(gpu: Gpu, threads: int, registers: int, shared_bytes: int = 0) -> 
     registers : int
         Of a thread.
     shared_bytes : int, bytes
-        Of a block, without what the system takes of it.
+        Per block, without the system's part.
 
     Raises
     ------

@@ -26,9 +26,9 @@ class Estimate:
         Seconds that each resource alone would take; they overlap, so they do
         not add up to the estimate.
     kernel : str
-        What is taken to run, such as ``128x64x8 split-K 4`` or ``winograd``.
+        Kernel that is taken to run, such as ``128x64x8 split-K 4`` or ``winograd``.
     basis : str
-        What the spread rests on: rows, and which were held out.
+        What the interval rests on: measured rows, and which were held out.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Estimate:
 
     @property
     def slack(self) -> float:
-        """The estimate over the bound; infinite where nothing is bound to take time."""
+        """The estimate over the bound; infinite where the bound is zero."""
         return self.time_s / self.time_bound_s if self.time_bound_s else math.inf
 
 

@@ -64,9 +64,9 @@ class Arch(Shown):
     notes : str
         What a reader of results should know.
     gpu : Gpu or None
-        What bears on kernels, where the machine is a GPU.
+        What concerns kernels, where the machine is a GPU.
     cpu : Cpu or None
-        What bears on generated code, where it is a CPU.
+        What concerns generated code, where it is a CPU.
 
     Raises
     ------
@@ -111,19 +111,19 @@ class Arch(Shown):
 
     @property
     def has_scratchpads(self) -> bool:
-        """Whether some level's tiles are placed, and may be one by one."""
+        """Whether some level is a scratchpad, whose tiles may be placed one by one."""
         return any(level.kind == "scratchpad" for level in self.caches)
 
     @property
     def spatial_units(self) -> tuple[tuple[str, int], ...]:
-        """Words that may mark spatial loops outside the lanes, and their counts."""
+        """Units that spatial loops outside the lanes may name, and their counts."""
         units = {level.unit: level.instances for level in self.levels if level.unit}
         units.setdefault(self.compute.unit, self.compute.units)
         return tuple(units.items())
 
     @property
     def has_energies(self) -> bool:
-        """Whether it states what the arithmetic and every level take."""
+        """Whether it states the energies of the arithmetic and of every level."""
         stated = (self.compute.energy_pj_per_mac, *(one.energy_pj_per_byte for one in self.levels))
         return None not in stated
 

@@ -36,10 +36,10 @@ class Level:
         Of this level's *outer* boundary, toward the next outer level, summed
         over all instances, at the sustained clock.  The memory has none.
     line_bytes : int or None, bytes
-        Line, or sector where sectors are fetched apart.
+        Line; or sector, where sectors are fetched separately.
     holds : tuple of str or None
-        Tensors or roles (``input``, ``weight``, ``output``) that may live
-        here; others pass by to the next level.  None: all.
+        Tensors or roles (``input``, ``weight``, ``output``) that may live here; others
+        bypass it. None: all.
     may_hold : tuple of str
         Tensors or roles that a schedule may keep here or let pass, whatever
         ``holds`` says of all; kept unless the schedule says otherwise.
@@ -48,8 +48,8 @@ class Level:
     write_policy : {"back", "through"}
         Whether a written line waits for its eviction or goes on at once.
     accumulate : {"level", "registers"}
-        Where partial sums of the resident tile are kept.  With registers a
-        write-through level still sees one write a residency.
+        Where partial sums of the resident tile are kept.  With registers a write-through
+        level still sees one write per residency.
     double_buffered : bool
         Whether half the capacity is filled while the other is used.
     halo_reuse : bool

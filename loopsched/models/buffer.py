@@ -126,9 +126,8 @@ def traffic(
     ----------
     problem : Problem
     schedule : Schedule
-        Spatial loops are taken as sequential, too (`loopsched.evaluate` knows
-        a machine's instances).
-        Tiles may be placed one by one, in one scratchpad.
+        Spatial loops, too, are taken as sequential (`loopsched.evaluate` knows a machine's
+        instances). Tiles may be placed one by one, in one scratchpad.
     capacity_bytes : int, bytes
         For all tensors together.
     policy : {'lru', 'explicit'}
@@ -137,7 +136,7 @@ def traffic(
     halo_reuse : bool
         Explicit only: whether the overlap of neighbouring tiles stays.
     double_buffered : bool
-        Explicit only: whether each tile needs twice its capacity.
+        Explicit only: whether each tile takes twice its size.
     effort : int
         LRU only: how many accesses of tiles may be replayed to narrow the
         bracket.  Nests of fewer accesses are exact; 0: closed forms only.

@@ -162,6 +162,20 @@ def sights(problem: Problem, arch: Arch, lanes: int = 0) -> tuple[Sight, ...]:
     )
 
 
+def rate_of(problem: Problem, arch: Arch, data_type: str | None = None) -> int | float:
+    """Look up the multiply-accumulates a cycle of one unit, of a type or the problem's own.
+
+    Raises
+    ------
+    ArchError
+        If the machine has no rate for the data type; names the machine.
+    """
+    with ArchError.at(f"'{arch.name}'"):
+        if data_type:
+            return arch.compute.rate(data_type)
+    return arch.compute.rate(data_type_of(problem, arch))
+
+
 @lru_cache(maxsize=256)
 def data_type_of(problem: Problem, arch: Arch) -> str:
     """Choose the data type whose rate counts: the widest input's, or the output's if it is alone.

@@ -10,7 +10,7 @@ from loopsched.base.arrays import Flags, Floats, Ints
 from loopsched.base.errors import CapacityError, ScheduleError
 from loopsched.base.pool import check_jobs
 from loopsched.machines.arch import Arch
-from loopsched.models.machine import data_type_of
+from loopsched.models.machine import rate_of
 from loopsched.models.score import Promised, promised
 from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
@@ -21,7 +21,7 @@ TOO_LARGE = 2**63 - 1
 
 @dataclass(frozen=True)
 class Figures:
-    """What `loopsched.evaluate` says of many schedules: one row each, in their order.
+    """Scores of many schedules as `loopsched.evaluate` gives them: one row each, in order.
 
     Where a schedule does not fit a scratchpad, times are infinite, and bytes the
     largest 64-bit number.
@@ -79,14 +79,14 @@ def evaluate_many(
 
     Notes
     -----
-    Machine code that is made once, in 25 s, when 15,000 schedules come together scores most;
-    fewer are scored one by one before that.  Where the promise is a closed form, a schedule
-    takes some 10 to 40 microseconds.  Where waves of thread blocks end within an iteration, as
-    in most grids of tile sizes without loops around the blocks, the promise rests on replays:
-    20 to 200 microseconds for products of matrices on a Titan V, some milliseconds for large
-    convolutions.  Python scores one by one, in 0.1 to 30 milliseconds each: tiles that are
-    placed, scratchpads that keep halos, and such waves in levels that are not the outermost,
-    or in an outermost level of several instances.
+    Most schedules are scored by machine code that is compiled once, in 25 s, when 15,000
+    come together; until then, fewer are scored one by one.  Where the promise is a closed
+    form, a schedule takes some 10 to 40 microseconds.  Where waves of thread blocks end
+    within an iteration, as in most grids of tile sizes without loops around the blocks, the
+    promise rests on replays: 20 to 200 microseconds for products of matrices on a Titan V,
+    some milliseconds for large convolutions.  Python scores one by one, in 0.1 to 30
+    milliseconds each: tiles that are placed, scratchpads that keep halos, and such waves in
+    levels that are not the outermost, or in an outermost level of several instances.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def evaluate_many(
     nests = check.each("schedules", schedules, Schedule, "a Schedule")
     check.finish()
     check_jobs(jobs, ScheduleError)
-    rate = arch.compute.rate(data_type or data_type_of(problem, arch))
+    rate = rate_of(problem, arch, data_type)
     lanes = max(1, int(rate))
     found = promised_many(problem, nests, arch, lanes, jobs)
     pace = np.where(found[:, kernels.HAS_LANES] == 1, rate / lanes, rate)

@@ -18,7 +18,7 @@ from loopsched.models.asked import Asked
 from loopsched.models.buffer import EFFORT, Closed, Traffic, explicit_traffic, lru_traffic
 from loopsched.models.compute import Steps, compute_steps
 from loopsched.models.filters import asked_through
-from loopsched.models.machine import Sight, data_type_of, nested_units, sights
+from loopsched.models.machine import Sight, nested_units, rate_of, sights
 from loopsched.models.places import check_places, placed_in, resolved
 from loopsched.models.traffic import Bracket, Moved, Promise, TensorTraffic, accesses
 from loopsched.models.view import View, view_of
@@ -237,6 +237,11 @@ class Evaluation(Shown):
     levels: tuple[LevelScore, ...]
     _of: tuple[Problem, Arch] = field(repr=False, compare=False)
 
+    @property
+    def arch(self) -> Arch:
+        """The machine that the schedule is scored on."""
+        return self._of[1]
+
     @cached_property
     def least_dram_bytes(self) -> int:
         """No schedule moves less through an outermost level of this size.
@@ -324,7 +329,7 @@ def evaluate(
     >>> score.bound_by, score.compute_steps, score.dram_bytes
     ('compute', 16777216, 16777216)
     """
-    rate = arch.compute.rate(data_type or data_type_of(problem, arch))
+    rate = rate_of(problem, arch, data_type)
     arch, found = promised(problem, schedule, arch, rate, effort=effort)
     compute_s, time_s = found.compute_s, found.time_s
     compute_bound_s = found.steps.least / (found.pace * arch.compute.max_clock_hz)

@@ -112,7 +112,7 @@ def parse_moves(text: str) -> tuple[Move, ...]:
     Raises
     ------
     ScheduleError
-        With what the first move that cannot be read has wrong.
+        With the fault of the first move that cannot be read.
 
     See Also
     --------
@@ -145,7 +145,7 @@ def _single(word: str) -> int | str:
 
 
 def apply_moves(schedule: Schedule, moves: Sequence[Move] | str) -> Schedule:
-    """Replay a trace: apply moves, or what text says of them, one after the other.
+    """Replay a trace: apply moves, given as values or as text, one after the other.
 
     Raises
     ------
@@ -177,8 +177,8 @@ def apply_moves(schedule: Schedule, moves: Sequence[Move] | str) -> Schedule:
 def moves_between(before: Schedule, after: Schedule) -> tuple[Move, ...]:
     """Find a trace that leads from one schedule to another of the same problem.
 
-    Loops are dropped and added, dimension by dimension, and get their tile sizes; then
-    the order is changed; then who runs them.
+    Loops are dropped and added, dimension by dimension, and get their tile sizes; then the
+    order changes; then the units that run them.
 
     Parameters
     ----------

@@ -50,8 +50,7 @@ class Network:
     values : tuple of Value
         Every value that a node names.
     inputs, outputs : tuple of str
-        Names of the values that come from outside and go there; weights are
-        not inputs.
+        Names of the values that the network takes and gives; weights are not inputs.
     source : str
         Where it comes from.
 
@@ -160,7 +159,7 @@ class Network:
 
     @property
     def unsupported(self) -> tuple[Unsupported, ...]:
-        """What has work that is not in any nest, with the reason; equal ones counted."""
+        """Operators whose work is in no nest, with the reason; equal ones counted."""
         found: dict[tuple[str, str], list[Node]] = {}
         for node in self.nodes:
             if node.role == "unsupported":

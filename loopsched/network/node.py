@@ -100,10 +100,10 @@ class Node:
     count : int
         How often it runs: more than once in the body of a loop.
     role : {'layer', 'vector', 'shape', 'unsupported'}
-        ``layer``: has a problem.  ``vector``: passes over its data without a
-        nest of products (activations, pooling, normalisation).  ``shape``:
-        only moves, names or makes data.  ``unsupported``: has work that no
-        nest says; ``why`` says why.  By default what the others imply.
+        ``layer``: has a problem.  ``vector``: passes over its data without a nest of
+        products (activations, pooling, normalisation).  ``shape``: only moves, names or
+        makes data.  ``unsupported``: has work that no nest expresses; ``why`` says why.  By
+        default what the others imply.
     why : str
     windows : tuple of Window or None
         Of poolings, and of means and sums over axes: what an output reads, one

@@ -97,10 +97,10 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
     Parameters
     ----------
     name_or_path : str or path
-        A shipped name wins over a file of that name.  `workload_schema` has
-        the form of a file.  A path that ends in ``.onnx`` is a model, also
-        with lengths, as in ``model.onnx:batch=8``; one that ends in ``.yaml``
-        is a workload of ZigZag: see `load_network`.
+        A shipped name wins over a file of that name.  `workload_schema` describes the form
+        of a file.  A path that ends in ``.onnx`` is a model, also with lengths, as in
+        ``model.onnx:batch=8``; one that ends in ``.yaml`` is a workload of ZigZag: see
+        `load_network`.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def load_network(
     inputs: Mapping[str, Sequence[int]] | None = None,
     values: Mapping[str, Contents] | None = None,
 ) -> Network:
-    """Load a network: an ONNX model, a workload of ZigZag, or one without a graph.
+    """Load a network: an ONNX model, a ZigZag workload, or a workload without a graph.
 
     Parameters
     ----------

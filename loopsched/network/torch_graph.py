@@ -41,7 +41,7 @@ def from_torch(module: Any, *examples: Any, name: str | None = None) -> Network:
     Parameters
     ----------
     module : torch.nn.Module
-        Exported as it runs in evaluation; its mode is put back.
+        Exported in evaluation mode; its own mode is restored.
     *examples : torch.Tensor
         What it is called with: lengths are those of these tensors.
     name : str, optional

@@ -105,8 +105,8 @@ def read_workload(name_or_path: str | os.PathLike[str]) -> Workload:
     Parameters
     ----------
     name_or_path : str or path
-        A shipped name wins over a file of that name.  `workload_schema` has
-        the form of a file.
+        A shipped name wins over a file of that name.  `workload_schema` describes the form
+        of a file.
 
     Raises
     ------

@@ -142,13 +142,13 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """A report's printed tables, reproduced, with ours beside.
+    """A report's printed tables, reproduced, beside loopsched's own answers.
 
     Parameters
     ----------
     name, title, source : str
     arch : str
-        The architecture that ours is for.
+        The architecture that loopsched's answers are for.
     tables : tuple of ReportTable
     remarks : tuple of str
         What follows from the report and what does not.

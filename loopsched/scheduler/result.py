@@ -235,7 +235,7 @@ def objective_value(
     if evaluation.energy_pj is None:
         raise ConstraintError(
             f"objective '{objective}' needs an energy for every level and for the arithmetic, "
-            f"which the machine does not state; {_with_energies()}"
+            f"which '{evaluation.arch.name}' does not state; {_with_energies()}"
         )
     if objective == "energy":
         return evaluation.energy_pj

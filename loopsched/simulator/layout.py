@@ -31,8 +31,8 @@ class Layout:
         and C, the filters of a weight and the channels of an output.
         Empty: the order in which the problem lists them.
     room : tuple of (str, int)
-        Positions that an axis takes in memory where they are more than it
-        has: ``("K", 4100)`` gives rows of 4,096 a leading dimension of 4,100.
+        Positions that an axis takes in memory, where they are more than its own:
+        ``("K", 4100)`` gives rows of 4,096 a leading dimension of 4,100.
     align_bytes : int, bytes
         Power of two of which the address is a multiple.  No two tensors share
         a line, whatever it is.

@@ -127,7 +127,7 @@ class LevelCounts(_Counted):
 
 @dataclass(frozen=True)
 class Simulation(_Counted):
-    """What came of replaying a schedule.
+    """What replaying a schedule gave.
 
     Sums are those of the outermost level: what crosses the memory's boundary.
 

@@ -28,15 +28,13 @@ class Cache:
         Move whole lines of memory.  By default single elements are moved, and
         it does not matter where they lie.
     ways : int, optional
-        Lines a set: a set-associative cache.  By default, a fully associative
-        one.
+        Lines per set of a set-associative cache. By default, it is fully associative.
     policy : {'lru', 'random', 'belady'}
-        Who is evicted: the least recently used; one at random, in sets; or
-        what is used again latest, which makes misses as few as can be (where
-        all elements have one size; write-backs may be more than necessary).
+        What is evicted: the least recently used; one at random, in sets; or what is used
+        again latest, which gives the fewest misses (where all elements have one size;
+        write-backs may be more than necessary).
     write_policy : {'back', 'through'}
-        Whether what is written waits for its eviction, or goes on at once as
-        well.
+        Whether written data wait for their eviction, or are passed on at once, too.
     instances : mapping of unit to int, or int, optional
         How many items of spatial loops work at once on the cache.  By default
         they come one after the other.

@@ -105,7 +105,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity(Shown):
-    """What becomes of a workload when parameters of the machine change.
+    """How a workload responds to changes of the machine's parameters.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class Sensitivity(Shown):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """A row a point, the machine as it is first."""
+        """One row per point, the machine as it is first."""
         return tuple(self._row(point) for point in (self.base, *self.points))
 
     def _row(self, point: Point) -> Row:

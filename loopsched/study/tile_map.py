@@ -199,6 +199,43 @@ def tile_map(
     return TileMap(problem, arch, schedule, named, sizes, current, tuple(cells))
 
 
+def check_dims(problem: Problem, dims: Sequence[str]) -> None:
+    """Refuse what `tile_map` would refuse of ``dims`` under any schedule of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    dims : sequence of str
+        As for `tile_map`; none is allowed.
+
+    Raises
+    ------
+    ConstraintError
+        If they are not two different dimensions that are longer than 1.
+
+    Examples
+    --------
+    >>> from loopsched import gemm
+    >>> check_dims(gemm(m=4, n=3, k=2), ["M", "X"])
+    Traceback (most recent call last):
+    loopsched.base.errors.ConstraintError: dims: no loop of 'X'; allowed: M N K
+    """
+    if not dims:
+        return
+    long = [dim for dim in problem.dims if problem.size[dim] > 1]
+    named = {dim.casefold(): dim for dim in long}
+    faults, found = [], []
+    for text in dims:
+        name = _written(text)[0]
+        if name.casefold() in named:
+            found.append(named[name.casefold()])
+        else:
+            faults.append(f"no loop of '{text}'; {nearest(name, long)}")
+    _check_two(problem, dims)
+    ConstraintError.refuse("dims", faults)
+    _check_different(*found)
+
+
 def _row(
     problem: Problem,
     arch: Arch,
@@ -237,20 +274,28 @@ def _places(
 ) -> tuple[Schedule, tuple[int, int]]:
     """Find the loops whose extents are to change, adding loops around them if needed."""
     chosen = list(dims) or _largest(problem, schedule)
+    _check_two(problem, chosen)
+    faults: list[str] = []
+    found = [_loop(schedule, str(text), faults) for text in chosen]
+    ConstraintError.refuse("dims", faults)
+    _check_different(found[0].dim, found[1].dim)
+    for loop in found:
+        schedule = _tiled(schedule, loop.dim)
+    places = [_last(schedule, loop) for loop in found]
+    return schedule, (places[0], places[1])
+
+
+def _check_two(problem: Problem, chosen: Sequence[str]) -> None:
     if len(chosen) != 2:
         raise ConstraintError(
             f"dims is {' '.join(chosen) or 'empty'}; two dimensions that are longer than 1 are "
             f"needed ({' '.join(problem.dims)})"
         )
-    faults: list[str] = []
-    found = [_loop(schedule, text, faults) for text in chosen]
-    ConstraintError.refuse("dims", faults)
-    if found[0].dim == found[1].dim:
-        raise ConstraintError(f"dims: '{found[0].dim}' is given twice; two dimensions are needed")
-    for loop in found:
-        schedule = _tiled(schedule, loop.dim)
-    places = [_last(schedule, loop) for loop in found]
-    return schedule, (places[0], places[1])
+
+
+def _check_different(first: str, second: str) -> None:
+    if first == second:
+        raise ConstraintError(f"dims: '{first}' is given twice; two dimensions are needed")
 
 
 def _largest(problem: Problem, schedule: Schedule) -> list[str]:
@@ -263,8 +308,7 @@ def _largest(problem: Problem, schedule: Schedule) -> list[str]:
 
 def _loop(schedule: Schedule, text: str, faults: list[str]) -> Loop:
     """Find the loop that ``M`` or ``M:128`` means: of several, the innermost."""
-    written = re.fullmatch(r"\s*(\w+)\s*(?::\s*([0-9]{1,18}))?\s*", text)
-    name, extent = (written[1], written[2]) if written else (text, None)
+    name, extent = _written(text)
     known = {dim.casefold(): dim for dim in schedule.dims}
     dim = known.get(name.casefold())
     if dim is None:
@@ -275,6 +319,12 @@ def _loop(schedule: Schedule, text: str, faults: list[str]) -> Loop:
     if not same:
         faults.append(f"no loop '{text}'; {nearest(text, map(str, own))}")
     return (same or own)[-1]
+
+
+def _written(text: str) -> tuple[str, str | None]:
+    """Read a dimension, and the extent of its loop if it is given."""
+    written = re.fullmatch(r"\s*(\w+)\s*(?::\s*([0-9]{1,18}))?\s*", text)
+    return (written[1], written[2]) if written else (text, None)
 
 
 def _tiled(schedule: Schedule, dim: str) -> Schedule:

@@ -39,7 +39,7 @@ class SweepRun:
     ----------
     folder : Path
     manifest : dict
-        What the results are results of.
+        What the results were made from.
     n_tasks, n_done : int
         Searches in all, each different one once; and those that are done.
     results : tuple of Path
@@ -128,7 +128,7 @@ def sweep(
     command: str = "",
     progress: Told | None = None,
 ) -> SweepRun:
-    """Search everything on every machine, for every objective; or resume that.
+    """Search every workload on every machine, for every objective; or resume such a sweep.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def sweep(
     client : distributed.Client, optional
         Work on its cluster instead, with the same results.
     results : {'jsonl', 'parquet'}
-        Form of the file of results.
+        Format of the results file.
     command : str
         For the manifest.
     progress : callable, optional

@@ -75,8 +75,7 @@ def validate_counters(
         Replay tiles through the last cache before memory, or take the value of
         `loopsched.evaluate`.
     ways : int, optional
-        Lines a set of that cache holds; None: fully associative.  Only for the
-        simulator.
+        Lines per set of that cache; None: fully associative.  Only for the simulator.
     progress : callable, optional
         Called with a text before each row.
 

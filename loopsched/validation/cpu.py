@@ -24,7 +24,7 @@ _NUMBERS = ("bound_s", "estimate_s", "measured_s")
 
 @dataclass(frozen=True, slots=True)
 class CpuValidation:
-    """What `validate_cpu` has found.
+    """What `validate_cpu` found.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class CpuValidation:
         choice takes over the best plan that was timed, its geometric mean, and
         ``first_over_best_worst``.
     rows : tuple of dict
-        One a problem: what `loopsched run` tells of it, the ``error`` of the
-        estimate, and of the plans that were timed ``first_over_best``,
-        ``plan_mape`` and ``plan_rank_correlation``.
+        One per problem: what `loopsched run` says of it, the ``error`` of the estimate and,
+        of the plans that were timed, ``first_over_best``, ``plan_mape`` and
+        ``plan_rank_correlation``.
     """
 
     summary: Mapping[str, object]
@@ -54,7 +54,7 @@ def validate_cpu(
     seed: int = 0,
     progress: Callable[[str], object] | None = None,
 ) -> CpuValidation:
-    """Hold estimates and bounds of kernels against measurements on this CPU.
+    """Compare estimates and bounds of kernels with measurements on this CPU.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def validate_cpu(
     seed : int
         Of what is drawn.
     progress : callable, optional
-        Told the name of each problem that is done.
+        Called with the name of each problem that is done.
 
     Raises
     ------

@@ -40,14 +40,13 @@ class TimeValidation(Shown):
         believed, and why the row is not counted with the others, or None.
         A column of the file that has one of these names becomes ``file_...``.
     summary : mapping
-        ``file``, ``algorithm``; over all rows but those apart: ``rows``,
-        ``mape``, ``median_error``, ``p90_error``, ``geometric_mean_ratio``
-        (estimate over measurement), ``rank_correlation``,
-        ``bound_violations``, ``within_spread`` (share of rows between
-        ``low_us`` and ``high_us``), ``roofline_mape``, ``report003_mape``;
-        ``rows_apart``; ``groups`` and ``apart``, the same for each kind, GPU,
-        precision and pass, and for each reason; ``worst``, the rows that are
-        furthest off; ``skipped``, rows left out and why.  Errors are shares: 0.1 is 10 %.
+        ``file``, ``algorithm``; over all rows that are not listed separately: ``rows``,
+        ``mape``, ``median_error``, ``p90_error``, ``geometric_mean_ratio`` (estimate over
+        measurement), ``rank_correlation``, ``bound_violations``, ``within_spread`` (share
+        of rows between ``low_us`` and ``high_us``), ``roofline_mape``, ``report003_mape``;
+        ``rows_apart``; ``groups`` and ``apart``, the same for each kind, GPU, precision and
+        pass, and for each reason; ``worst``, the rows that are furthest off; ``skipped``,
+        rows left out and why.  Errors are shares: 0.1 is 10 %.
     compared : tuple of Compared
         What ``rows`` were made of.
     """

@@ -27,7 +27,7 @@ def verify_proofs(path: str | os.PathLike[str]) -> Iterator[Verdict]:
     Yields
     ------
     Verdict
-        One a proof, in order.
+        One per proof, in order.
 
     Raises
     ------

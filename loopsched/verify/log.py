@@ -31,7 +31,8 @@ class Verdict(NamedTuple):
         keep to this are covered.
     schedule : str
     best, bound : Fraction
-        The schedule's value; what no schedule is below.  In the objective's unit.
+        The schedule's value, and the bound that no schedule is below; in the objective's
+        unit.
     boxes : int
         Leaves of the tree.
     together : str or None

@@ -79,10 +79,9 @@ def to_timeloop(
     Returns
     -------
     Exported
-        ``problem.yaml``, ``architecture.yaml``, ``mapping.yaml``, as far as
-        they are given.  What Timeloop has no room for is in ``lost``, and in
-        notes that its front end passes over: `from_timeloop` reads back
-        exactly what was written.
+        ``problem.yaml``, ``architecture.yaml``, ``mapping.yaml``, for what is given. What
+        Timeloop cannot express is in ``lost``, and in notes that its front end ignores:
+        `from_timeloop` reads back exactly what was written.
 
     Raises
     ------
@@ -175,8 +174,8 @@ def from_timeloop(
     Parameters
     ----------
     text : str
-        One document with the sections ``problem``, ``architecture``,
-        ``mapping``, as far as there are some.
+        One document with one or more of the sections ``problem``, ``architecture`` and
+        ``mapping``.
     where : str
         For messages.
     element_bytes : int, optional
@@ -185,8 +184,8 @@ def from_timeloop(
     Raises
     ------
     InputError
-        With every fault of a section; what Timeloop can say and loopsched
-        cannot is one.
+        With every fault of a section, including what Timeloop can express and loopsched
+        cannot.
 
     See Also
     --------

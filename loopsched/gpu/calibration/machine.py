@@ -49,9 +49,9 @@ class Calibration:
     ----------
     arch : Arch
     like : Arch
-        The shipped machine that gave what was not measured.
+        The shipped machine that supplied what was not measured.
     is_same : bool
-        Whether that is the same GPU, or one of its compute capability only.
+        Whether that is the same GPU, not only one of the same compute capability.
     figures : Figures
     properties : Properties
     """
@@ -136,10 +136,10 @@ def calibrate_gpu(
 
     Notes
     -----
-    Bounds rest on peaks, so measured rates do not replace them: bandwidth of
-    DRAM and the highest clock are the driver's, a measured rate per cycle is
-    rounded up to the next power of two, and no rate of the shipped file is
-    lowered.  docs/architectures.md says what is measured how.
+    Bounds rest on peaks, so measured rates do not replace them: bandwidth of DRAM and the
+    highest clock are the driver's, a measured rate per cycle is rounded up to the next
+    power of two, and no rate of the shipped file is lowered.  docs/architectures.md says
+    how each number is measured.
 
     Examples
     --------

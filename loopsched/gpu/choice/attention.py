@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from loopsched.base.arguments import Checker
 from loopsched.base.errors import ProblemError
+from loopsched.base.units import count
 from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.pipeline import Times, fitted, joined
 from loopsched.gpu.choice.space import Numbers, Space
@@ -54,15 +55,16 @@ class Attention:
     ----------
     batch, heads : int
     length : int
-        Keys of a head, and queries.
+        Keys per head; also queries, unless ``queries`` says otherwise.
     head_size : int
     causal : bool
-        Whether a query sees only keys up to its own place; the last query is at the last key.
+        Whether a query sees only keys up to its own position; the last query is at the last
+        key.
     groups : int
-        Heads of keys and values; 0: as many as there are of queries.
+        Key/value heads; 0: as many as query heads.
     name : str
     queries : int
-        Of a head, if they are fewer than keys, as in decoding; 0: as many.
+        Queries per head, if they are fewer than keys, as in decoding; 0: as many as keys.
 
     Raises
     ------
@@ -134,20 +136,37 @@ class Attention:
         return cls(batch, heads, length, head_size, bool(causal), groups, queries=int(queries or 0))
 
     @property
+    def sizes(self) -> str:
+        """Its sizes with their names.
+
+        Examples
+        --------
+        >>> Attention.named("8x32x1:8192x128x0x8").sizes
+        'batch 8; 32 heads, 8 key/value heads; 1 query, 8,192 keys; head size 128; no mask'
+        """
+        n, mask = self.n_queries, "causal" if self.causal else "no"
+        queries = f"{n:,} {'query' if n == 1 else 'queries'}"
+        of_keys = f", {count(self.groups, 'key/value head')}" if self.groups < self.heads else ""
+        return (
+            f"batch {self.batch}; {count(self.heads, 'head')}{of_keys}; {queries}, "
+            f"{count(self.length, 'key')}; head size {self.head_size}; {mask} mask"
+        )
+
+    @property
     def n_queries(self) -> int:
         """Queries of a head."""
         return self.queries or self.length
 
     @property
     def macs(self) -> int:
-        """Multiply-adds of both products, masked scores left out."""
+        """Multiply-accumulates of both products, masked scores left out."""
         masked = self.n_queries * (self.n_queries - 1) // 2 if self.causal else 0
         pairs = self.n_queries * self.length - masked
         return 2 * self.batch * self.heads * pairs * self.head_size
 
     @property
     def columns(self) -> int:
-        """Head size that the kernel computes: arrays have powers of two, products at least 16."""
+        """Head size that the kernel computes with: the next power of two, at least 16."""
         return max(1 << (self.head_size - 1).bit_length(), 16)
 
     @property

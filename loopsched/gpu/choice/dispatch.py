@@ -48,7 +48,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch(Shown):
-    """Which configuration to launch for how many rows.
+    """Configurations to launch, by number of rows.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Dispatch(Shown):
     buckets: tuple[Bucket, ...]
 
     def configuration(self, m: int) -> Mapping[str, int]:
-        """Give the configuration for a number of rows; beyond the last range, its."""
+        """Return the configuration for a number of rows; the last range has no end."""
         for bucket in self.buckets:
             if m <= bucket.last:
                 return bucket.configuration

@@ -62,7 +62,7 @@ class Grouped:
 
     @property
     def macs(self) -> int:
-        """Multiply-adds of all."""
+        """Multiply-accumulates of all products."""
         return sum(m * n * k for m, n, k in self.products)
 
     @property

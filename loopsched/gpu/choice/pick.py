@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from loopsched.base.arguments import Checker, show
 from loopsched.base.display import Shown
-from loopsched.base.errors import InputError
+from loopsched.base.errors import InputError, ProblemError
 from loopsched.base.rows import picked
 from loopsched.gpu.bound import cold_bound, repeated_bound
 from loopsched.gpu.choice.attention import Attention
@@ -58,8 +58,8 @@ class Choice:
     estimate_us, low_us, high_us : float, microseconds
         Estimate, and the interval that holds 80 of 100 measurements.
     bound_us : float, microseconds
-        No run is faster: arithmetic at the highest clock, and what DRAM must
-        deliver even if L2 still holds all it can of the run before.
+        No run is faster: arithmetic at the highest clock, and what DRAM must deliver even
+        if L2 still holds all that it can from the previous run.
     cold_us : float, microseconds
         No run is faster if L2 holds no operand, as the estimate assumes.
     bound_by : str
@@ -67,11 +67,11 @@ class Choice:
         ``L2``, ``DRAM`` or ``latency``; ``lanes`` and ``shared memory`` of
         attention and of kernels without tensor cores, and ``L1`` of these.
     may_be_best : bool
-        Whether it is of the set that holds the fastest.
+        Whether it belongs to the set that should hold the fastest.
     registers, shared_bytes, resident_blocks : int
-        Of a thread, of a block, of an SM.
+        Per thread, per block, per SM.
     waves : float
-        Blocks over those that all SMs hold at a time.
+        Number of blocks over the number that all SMs hold at a time.
     why : str
         What sets it apart from the first choice.
     """
@@ -116,16 +116,17 @@ class Pick(Shown):
     choices : tuple of Choice
         By estimate; as many as were asked for.
     n_configurations : int
-        That were looked at.
+        Number of configurations considered.
     n_infeasible : int
-        Of these, that cannot run: too much shared memory, too many threads or
+        Of these, those that cannot run: too much shared memory, too many threads or
         registers, or sizes that the kernel cannot have.
     n_may_be_best : int
     n_alike : int
         Left out of those usually tried: they differ from a choice in ``group_m``
         alone and take as long.
     unaligned : tuple of str
-        Sizes by whose rows a Triton kernel is slower than estimated.
+        Sizes that are not multiples of 16, with which a Triton kernel is slower than
+        estimated.
 
     See Also
     --------
@@ -145,7 +146,7 @@ class Pick(Shown):
 
     @property
     def warning(self) -> str:
-        """Say so if such choices were never held against measurements, or are too optimistic."""
+        """Warn if such choices were never compared with measurements, or are too optimistic."""
         types, archs = FAMILIES[self.kernel].held
         found = ""
         if self.unaligned:
@@ -160,6 +161,26 @@ class Pick(Shown):
                 "choices are is unknown."
             )
         return found
+
+    @property
+    def heading(self) -> str:
+        """The problem for people: sizes of an attention with their names.
+
+        Examples
+        --------
+        >>> from loopsched import Attention, load_arch, pick
+        >>> pick(Attention.named("1x32x1:8192x128x0"), load_arch("h200")).heading
+        'attention: batch 1; 32 heads; 1 query, 8,192 keys; head size 128; no mask'
+        """
+        kind = FAMILIES[self.kernel].kind
+        if kind == "grouped":
+            return f"grouped {self.problem}"
+        if kind not in ("attn", "decode"):
+            return self.problem
+        try:
+            return f"attention: {Attention.named(self.problem).sizes}"
+        except ProblemError:  # it was given a name
+            return self.problem
 
     @property
     def best(self) -> Choice:

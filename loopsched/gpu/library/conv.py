@@ -61,7 +61,7 @@ def conv_estimate(
     Returns
     -------
     Estimate
-        With an algorithm given, a bound for that algorithm; otherwise for any.
+        Its bound is for the given algorithm, or, without one, for any.
 
     Raises
     ------

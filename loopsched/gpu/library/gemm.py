@@ -28,9 +28,9 @@ def gemm_estimate(
 ) -> Estimate:
     """Estimate the time of a library's GEMM, repeated on warm data.
 
-    Where the architecture's ``library`` is ``ampere``, GEMMs on tensor cores
-    are those of a network: B is one of five layers' weights, which take turns.
-    A of ``fp8`` comes in 16 bits and is scaled down first, as calls do.
+    Where the architecture's ``library`` is ``ampere``, GEMMs on tensor cores are those of a
+    network: B is one of five layers' weights, which take turns. With ``fp8``, A comes in 16
+    bits and is scaled down first, as library calls do.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def report_html(
     Parameters
     ----------
     rows : sequence of dict
-        What `loopsched search` saves: of every layer one row a schedule, by ``rank``.
+        What `loopsched search` saves: for every layer one row per schedule, by ``rank``.
     problems : mapping of int to Problem
         The problem of each ``layer`` of the rows.
     arch : Arch
@@ -68,8 +68,8 @@ def report_html(
     curves : mapping of int to Curve, optional
         Least traffic by capacity, of some layers.
     reasons : mapping of (int, int) to sequence of str, optional
-        By layer and rank, what makes a schedule worse than the best:
-        `loopsched.compare` finds out.
+        By layer and rank, what makes a schedule worse than the best, as `loopsched.compare`
+        finds it.
     measured : mapping of int to dict, optional
         By layer, a row that `loopsched run` saves.
 

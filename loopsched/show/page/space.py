@@ -102,7 +102,7 @@ def _section(found: Pick, at: int) -> str:
         for name, value, more in facts
     )
     return f"""<section aria-labelledby="s{at}">
-<h2 id="s{at}">{escape(found.problem).replace("+", "+<wbr>")}, {escape(found.data_type)}</h2>
+<h2 id="s{at}">{escape(found.heading).replace("+", "+<wbr>")}, {escape(found.data_type)}</h2>
 <p class="soft small">{_whole(found.warning)}</p>
 <dl class="tiles">{tiles}</dl>
 <div class="pair">

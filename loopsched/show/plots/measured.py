@@ -36,6 +36,7 @@ _KINDS = {
     "kernel": "hand-written kernels",
 }
 _APART = "apart"
+_APART_LABEL = "listed separately"
 _APART_LOOK = style.Look(style.GREY, style.GREY, "x", ":", "")
 
 
@@ -73,7 +74,7 @@ class Comparison:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Names of the groups, in order; what is set apart comes last."""
+        """Names of the groups, in order; rows that are listed separately come last."""
         names = dict.fromkeys(pair.group for pair in self.pairs)
         return tuple(sorted(names, key=lambda name: name == _APART))
 
@@ -226,6 +227,7 @@ def _points(ax: Axes, found: Comparison, group: str, look: style.Look) -> None:
     if errors is None:
         return
     rows, median, mean = errors
+    label = _APART_LABEL if group == _APART else group
     ax.scatter(
         [pair.measured for pair in pairs],
         [pair.predicted for pair in pairs],
@@ -234,7 +236,7 @@ def _points(ax: Axes, found: Comparison, group: str, look: style.Look) -> None:
         color=look.colour,
         marker=look.marker,
         linewidths=0.8 if look.marker == "x" else 0,
-        label=f"{group}: {rows}; {median}, {mean}" if group else None,
+        label=f"{label}: {rows}; {median}, {mean}" if group else None,
     )
 
 

@@ -81,10 +81,10 @@ def plot_ski_slope(
 ) -> Axes:
     """Draw the least DRAM traffic at every capacity of a buffer, as a staircase.
 
-    One curve is drawn with its knees, its compulsory traffic, what no order of
-    execution avoids and, unless all of it is proven least, what no nest
-    that keeps all tiles at one place does; several only with their names at their ends.
-    Of more than two dozen, the twelve with the most traffic have names; the others are grey.
+    A single curve is drawn with its knees, its compulsory traffic, the lower bound of every
+    order of execution and, unless all of it is proven least, that of nests that keep all
+    tiles at one place; several curves only with their names at their ends. Of more than two
+    dozen, the twelve with the most traffic have names; the others are grey.
 
     Parameters
     ----------

@@ -37,10 +37,9 @@ def plot_tiles(
 ) -> Axes:
     """Draw what other sizes of two tiles would cost.
 
-    Light is little, dark is much.  The line encloses where every level still
-    holds what it holds under the schedule itself; what does not fit at all is
-    hatched.  A cross marks the least of the map, a ring the schedule itself.
-    ``name`` is that of the workload, for the title.
+    Darker is more. The line encloses where every level still holds what it holds under the
+    schedule itself; what does not fit at all is hatched.  A cross marks the least of the
+    map, a ring the schedule itself. ``name`` is that of the workload, for the title.
 
     Raises
     ------

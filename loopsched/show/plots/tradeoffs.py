@@ -53,7 +53,7 @@ def pareto_rows(fronts: Fronts) -> list[Row]:
 
 
 def plot_pareto(fronts: Fronts, *, name: str = "", ax: Axes | None = None) -> Axes:
-    """Draw time over DRAM traffic; colour says the capacity, dark is much.
+    """Draw time over DRAM traffic; the darker a point, the larger the capacity.
 
     Points of one problem and one capacity are joined: along them, time is traded
     for traffic.  ``name`` is that of the workload, for the title.  Up to seven problems
@@ -66,10 +66,12 @@ def plot_pareto(fronts: Fronts, *, name: str = "", ax: Axes | None = None) -> Ax
     ax = axes_of(ax)
     names = list(fronts)
     title = names[0] if len(names) == 1 else count(len(names), "layer")
-    style.dress(ax, style.heading(title, name))
+    points = [point for front in fronts.values() for point in front]
+    machines = dict.fromkeys(map(_machine, points))
+    on = f" on {' and '.join(machines)}" if machines else ""
+    style.dress(ax, style.heading(title, name) + on)
     style.label_x(ax, "DRAM traffic")
     style.label_y(ax, "promised time")
-    points = [point for front in fronts.values() for point in front]
     if not points:
         style.nothing(ax, "nothing fits")
         return ax
@@ -91,6 +93,13 @@ def plot_pareto(fronts: Fronts, *, name: str = "", ax: Axes | None = None) -> Ax
         style.note(ax, f"beside the points: capacity of {level}")
     place_labels(ax, spots)
     return ax
+
+
+def _machine(point: Tradeoff) -> str:
+    """Name the machine of a point without its capacity, which points differ in."""
+    score = point.evaluation
+    varied = f"[{score.levels[0].name}.capacity={point.capacity_bytes:g}]"
+    return score.arch.name.removesuffix(varied)
 
 
 def _shades(points: Sequence[Tradeoff]) -> dict[int, str]:

@@ -71,9 +71,9 @@ def plot_bytes(
 ) -> Axes:
     """Draw the bytes that layers, or schedules of one layer, move, tensor by tensor.
 
-    One layer: a bar for each boundary between levels.  Several: a bar for each
-    layer, at one boundary; at the memory's, a line says what no schedule of
-    the layer goes below.
+    One layer: a bar for each boundary between levels.  Several: a bar for each layer, at
+    one boundary; at the memory's, a line marks the lower bound of every schedule of the
+    layer.
 
     Parameters
     ----------
