@@ -165,6 +165,7 @@ def test_a_kernel_is_compiled_again_when_one_that_it_calls_changes(
 
 PARTS = """
 from __future__ import annotations
+import sys
 from math import gcd
 import numpy as np
 from loopsched.base import kernel
@@ -202,6 +203,22 @@ def test_parts_become_one_kernel_beside_what_numba_compiles(tmp_path: Path) -> N
     assert compiled(tmp_path, NUMBA_CACHE_DIR=str(kept)) == (1, "")
     (path,) = kept.rglob("*.code")
     assert b"4both" in path.read_bytes()
+
+
+def test_parts_become_one_kernel_after_what_numba_compiled(tmp_path: Path) -> None:
+    """What numba adds to all that it compiles reaches parts of parts, too."""
+    (tmp_path / "kernel.py").write_text(
+        PARTS.replace("return gcd", "n = np.full(3, i)[0] - i\n    return n + gcd").replace(
+            "assert both",
+            "if len(sys.argv) > 1:\n    import numba\n"
+            "    assert numba.njit(lambda n: np.ones(n).sum())(3) == 3\nassert both",
+        )
+        + "print(1 - both.n_compiled)\nassert both._plain is None\n"
+    )
+    kept = str(tmp_path / "kept")
+    assert compiled(tmp_path, "after", NUMBA_CACHE_DIR=kept) == (0, "")
+    assert compiled(tmp_path, "after", NUMBA_CACHE_DIR=kept) == (1, "")
+    assert compiled(tmp_path, NUMBA_CACHE_DIR=kept) == (1, "")
 
 
 def test_parts_of_a_kernel_that_cannot_be_kept(tmp_path: Path) -> None:

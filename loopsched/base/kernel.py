@@ -182,14 +182,17 @@ def _library() -> Any:
         def _whole(self, linkage: str, kept: Container[str] = ()) -> Any:
             """Link it with all that it calls, once each; all but what is kept gets a linkage."""
             whole, seen, todo = self._final_module.clone(), {self}, [*self._linking_libraries]
+            others: dict[Any, None] = {}
             while todo:
                 one = todo.pop()
-                if one not in seen:
+                if not isinstance(one, Library):
+                    others[one] = None
+                elif one not in seen:
                     seen.add(one)
-                    is_one = isinstance(one, Library)
-                    todo += one._linking_libraries if is_one else []
-                    module = one._final_module if is_one else one._get_module_for_linking()
-                    whole.link_in(module, preserve=True)
+                    todo += one._linking_libraries
+                    whole.link_in(one._final_module, preserve=True)
+            for one in others:  # last: of these, LLVM takes only what is called by then
+                whole.link_in(one._get_module_for_linking(), preserve=True)
             for function in whole.functions:
                 if not function.is_declaration and function.name not in kept:
                     function.linkage = linkage

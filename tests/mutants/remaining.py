@@ -48,6 +48,14 @@ _kernel.broken(
     "self._shared_module = self._final_module",
     "::test_parts_become_one_kernel_beside_what_numba_compiles",
 )
+_kernel.broken(
+    "jit-runtime-linked-first",
+    "what numba compiled before is asked for what is called so far, and no more",
+    "                    others[one] = None\n",
+    "                    if one not in seen:\n                        seen.add(one)\n"
+    "                        whole.link_in(one._get_module_for_linking(), preserve=True)\n",
+    "::test_parts_become_one_kernel_after_what_numba_compiled",
+)
 _code = In("base/machine_code.py", "test_jit.py")
 _code.broken(
     "code-sums-unread",
