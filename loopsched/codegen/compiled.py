@@ -22,6 +22,7 @@ from loopsched.base.arrays import Array
 from loopsched.base.errors import ProblemError
 from loopsched.base.files import cache_folder
 from loopsched.base.machine_code import address, host_name, linked, object_code, widest_vector
+from loopsched.base.units import count
 from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
 from loopsched.codegen.cost import Core
@@ -725,8 +726,9 @@ def compile(  # noqa: A001 - the name under which users know it
     n_threads = most if threads is None else check.count("threads", threads)
     if n_threads > most:
         check.fault(
-            f"threads is {show(threads)}; 1 to {most} are possible: '{machine.name}' has {cores} "
-            f"cores, and this process may use {here} CPUs"
+            f"threads is {show(threads)}; {'only 1 is' if most == 1 else f'1 to {most} are'} "
+            f"possible: '{machine.name}' has {count(cores, 'core')}, and this process may use "
+            f"{count(here, 'CPU')}"
         )
     n_measured = check.count("measure", measure)
     over = _bias(check, problem, bias)
