@@ -247,7 +247,7 @@ def test_a_machine_without_a_driver_is_told_so(
     monkeypatch.setattr(driver.ctypes, "CDLL", missing)
     monkeypatch.chdir(tmp_path)
     assert run(["calibrate", "gpu", "--arch-out", "mine.yaml"]) == 3
-    assert capsys.readouterr().err == "Error: calibrate gpu: no driver of NVIDIA's GPUs\n"
+    assert capsys.readouterr().err == "Error: calibrate gpu: no NVIDIA driver was found\n"
     assert run(["calibrate", "gpu", "--arch-out", "mine.txt"]) == 3
     assert "ends in .yaml" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

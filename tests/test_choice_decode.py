@@ -130,7 +130,7 @@ def test_a_block_holds_all_queries_of_a_head_of_keys() -> None:
     found = pick(Attention(1, 40, 8192, 128, groups=1, queries=1), H200, space=rows)
     assert found.n_infeasible == 2
     assert found.best.configuration["block_m"] == 64
-    with pytest.raises(InputError, match="none of 1 configurations of triton_decode can run"):
+    with pytest.raises(InputError, match="the only configuration of triton_decode cannot run"):
         pick(Attention(1, 40, 8192, 128, groups=1, queries=2), H200, space=rows[1:2])
     for heads, wanted in ((1, 16), (16, 16), (17, 32), (40, 64), (128, 128)):
         tried = pick(Attention(1, heads, 8192, 64, groups=1, queries=1), H200).choices

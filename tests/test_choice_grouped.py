@@ -125,7 +125,7 @@ def test_groups_have_names_and_faults(capsys: pytest.CaptureFixture[str], tmp_pa
         "grouped,16x512x64+8x512x64,16,64,32,3,4,8,9\n"
     )
     assert validate_choices(file, "h200").problems[0]["configurations"] == 1
-    with pytest.raises(InputError, match="none of 1 configurations of triton_grouped can run"):
+    with pytest.raises(InputError, match="the only configuration of triton_grouped cannot run"):
         row = {"block_m": 96, "block_n": 64, "block_k": 32, "stages": 3, "warps": 4, "group_m": 8}
         pick(one, H200, space=[row])
 

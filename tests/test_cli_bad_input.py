@@ -29,7 +29,7 @@ WORKLOADS: dict[str, tuple[str | bytes, list[str]]] = {
     "truncated": ('{"layers": [{"op": "gemm", "m":', ["line 1", "not JSON"]),
     "trailing": (layers(LAYER) + "x", ["line 1", "not JSON"]),
     "deep": ("[" * 100_000, ["nested too deeply"]),
-    "list": (f"[{LAYER}]", ["an object with 'layers'"]),
+    "list": (f"[{LAYER}]", ["a workload is an object"]),
     "number": ("3", ["found 3"]),
     "no layers": ("{}", ["'layers'"]),
     "no layer": (layers(), ["at least one"]),

@@ -27,6 +27,26 @@ def test_results_are_no_workload(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert f"'loopsched show {file}' shows their loops" in capsys.readouterr().err
 
 
+def test_a_list_of_layers_is_told_from_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "layers.json"
+    for text in ("[]", '[{"op": "gemm", "m": 4, "n": 4, "k": 4}]'):
+        file.write_text(text)
+        for command in ("search", "show"):
+            assert run([command, str(file)]) == 3
+            wanted = f'{file}: a list; a workload is an object: {{"layers": [...]}}'
+            assert wanted in capsys.readouterr().err
+
+
+def test_proofs_are_told_from_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(tmp_path / "best.jsonl")
+    assert run(["search", "gemm:m=8,n=8,k=8", "--out", file]) == 0
+    assert run(["verify", file]) == 3
+    wanted = f"{file}: saved results; 'loopsched search --proof FILE' writes proofs\n"
+    assert capsys.readouterr().err.endswith(wanted)
+
+
 def test_a_list_of_numbers_is_no_results(tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     for text, meant in (("[1, 2", "not JSON"), ("[1, 2]", "layers"), ("[ {", "rows, as a search")):

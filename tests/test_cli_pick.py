@@ -215,6 +215,9 @@ def test_own_spaces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert f"{file}: space: 2 errors" in said
     assert said.count("no block_k; did you mean 'blok_k'? (columns: block_m block_n blok_k") == 1
     assert "configuration 1: warps must be a whole number from 1, not 0" in said
+    file.write_text(SPACE.replace(",3,4,", ",3,,"))
+    said = _refused(capsys, "pick", PRODUCT, "--space", str(file))
+    assert "configuration 1: warps is empty; a whole number from 1 is needed" in said
 
 
 def test_a_kernel_is_written(
@@ -230,6 +233,8 @@ def test_a_kernel_is_written(
     assert (printed, err) == ("", f"wrote {file}\n")
     assert file.read_text() == out
     assert "one is needed" in _refused(capsys, "pick", mixed, "--emit", "triton")
+    _, err = _ok(capsys, "pick", PRODUCT, "-a", "titan_v", "--emit", "triton")
+    assert err.startswith("No triton_gemm in fp16 was measured on titan_v")
     conv, _ = _ok(capsys, "pick", mixed, "--layer", "plain", "--emit", "triton")
     assert "N, H, W, C, K = 1, 8, 8, 64, 64\n" in conv
 

@@ -283,7 +283,7 @@ def test_an_arch_is_one_or_named(arch: Any) -> None:
 
 
 def test_only_cpus() -> None:
-    with pytest.raises(ArchError, match="'v100' is no CPU"):
+    with pytest.raises(ArchError, match="'v100' is not a CPU"):
         compiled(gemm(m=2, n=2, k=2), "v100")
 
 
@@ -443,7 +443,15 @@ def test_the_command_shows_rows_and_a_table(capsys: pytest.CaptureFixture[str]) 
     assert row["bound_s"] <= row["measured_s"]
     assert row["library"] == library
     assert run(["run", "gemm:m=4,n=5,k=6", "--type", "fp64", "--threads", "1"]) == 3
-    assert "--element-bytes or --type" in capsys.readouterr().err
+    assert "fp64 needs an architecture file that states its rate" in capsys.readouterr().err
+
+
+def test_a_type_that_is_not_computed_with_is_refused_where_a_problem_names_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for problem in ("gemm:m=4,n=5,k=6,element_bytes=fp16", '{"element_bytes": "int32"}'):
+        assert run(["run", problem]) == 2
+        assert "is not one of 'fp32', 'fp64', 'bf16', 'int8'" in capsys.readouterr().err
 
 
 def test_the_library_is_named_with_the_kernels_that_it_runs() -> None:
@@ -508,7 +516,7 @@ def test_medians_are_of_five_times_or_more(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_command_refuses_what_is_no_cpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "gemm:m=4,n=5,k=6", "--arch", "v100"]) == 3
-    assert capsys.readouterr().err.startswith("Error: 'v100' is no CPU: it has no 'cpu' part")
+    assert capsys.readouterr().err.startswith("Error: 'v100' is not a CPU: it has no 'cpu' part")
 
 
 @pytest.mark.parametrize("command", [["run"], ["validate", "cpu"]])

@@ -205,6 +205,12 @@ def test_one_fault(spec: dict[str, Any], message: str) -> None:
     assert message in fault
 
 
+def test_singular_fields_lead_to_the_plural_ones() -> None:
+    first, second, *_ = faults_of({"arch": BUFFER, "workload": PAIR})
+    assert first.startswith("unknown field 'arch'; did you mean 'archs'?")
+    assert second.startswith("unknown field 'workload'; did you mean 'workloads'?")
+
+
 def test_constraints_that_a_problem_cannot_meet_are_refused_before_the_work(
     tmp_path: Path,
 ) -> None:

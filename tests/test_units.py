@@ -55,6 +55,7 @@ def test_other_quantities() -> None:
         ("6 mib", "did you mean 'MiB'"),
         ("6 Mb", "did you mean 'MB'"),
         ("6 GB/s", "unknown unit"),
+        ("1XB", "unknown unit 'XB'; allowed: B"),
         ("0 B", "above zero"),
         ("-3 MiB", "above zero"),
         ("0.3 B", "whole number of bytes"),

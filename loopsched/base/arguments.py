@@ -50,7 +50,7 @@ def show(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
-def near(value: object, allowed: Iterable[str]) -> str:
+def near(value: object, allowed: Iterable[str], cutoff: float = 0.5) -> str:
     """Say what was meant and what is allowed, whatever was given.
 
     Examples
@@ -60,7 +60,7 @@ def near(value: object, allowed: Iterable[str]) -> str:
     """
     names = list(allowed)
     # Comparing words takes the square of their length.
-    return nearest(value[:80] if isinstance(value, str) else "", names)
+    return nearest(value[:80] if isinstance(value, str) else "", names, cutoff=cutoff)
 
 
 def pairs(

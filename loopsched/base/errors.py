@@ -121,8 +121,11 @@ def gathered(faults: list[str], where: str = "") -> Iterator[None]:
         faults += [f"{where}{fault}" for fault in error.problems]
 
 
-def nearest(word: str, allowed: Iterable[str], label: str = "allowed") -> str:
+def nearest(word: str, allowed: Iterable[str], label: str = "allowed", cutoff: float = 0.5) -> str:
     """Say what was meant and what is allowed, for the end of a message.
+
+    A name within the word, or around it, may be meant, too; what is as similar as
+    ``cutoff``, from 0 to 1, also.
 
     Examples
     --------
@@ -132,9 +135,17 @@ def nearest(word: str, allowed: Iterable[str], label: str = "allowed") -> str:
     'allowed: N K'
     >>> nearest("zz", [])
     'allowed: none'
+    >>> nearest("nvidia_h100", ["v100", "h100"])
+    "did you mean 'h100'? (allowed: v100 h100)"
     """
     names = list(allowed)
     folded = {name.casefold(): name for name in names}
-    close = get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.5)
+    word = word.casefold()
+    close = (
+        get_close_matches(word, folded, n=1, cutoff=max(cutoff, 0.85))
+        or sorted((name for name in folded if len(name) > 2 and name in word), key=len)[-1:]
+        or get_close_matches(word, folded, n=1, cutoff=cutoff)
+        or [name for name in folded if len(word) > 2 and word in name]
+    )
     listed = f"{label}: {' '.join(names) or 'none'}"
     return f"did you mean '{folded[close[0]]}'? ({listed})" if close else listed

@@ -6,7 +6,7 @@ import codecs
 import io
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -186,6 +186,31 @@ def target_of(path: Place, error: type[InputError] = InputError) -> Path:
             folder = named(Path(path).parent)
             raise error(f"{named(path)}: cannot be written: no such folder '{folder}'")
     return target
+
+
+def suffixed(
+    path: Place, suffixes: Sequence[str], what: str, error: type[InputError] = InputError
+) -> Path:
+    """Check that the name of a file to write ends as what is in it does.
+
+    Raises
+    ------
+    InputError
+        If it does not.
+
+    Examples
+    --------
+    >>> suffixed("a.txt", (".html", ".htm"), "a page")
+    Traceback (most recent call last):
+        ...
+    loopsched.base.errors.InputError: a.txt: a page ends in .html or .htm
+    """
+    found = Path(path)
+    if found.suffix not in suffixes:
+        *others, last = suffixes
+        allowed = f"{', '.join(others)} or {last}" if others else last
+        raise error(f"{named(path)}: {what} ends in {allowed}")
+    return found
 
 
 @contextmanager

@@ -98,7 +98,8 @@ def parse_quantity(text: object, *kinds: Kind) -> tuple[Fraction, Kind]:
             return _checked(value * factor, text, kind), kind
     if unit in _ADVICE:
         raise InputError(f"{show(text)}: {_ADVICE[unit]}")
-    raise InputError(f"{show(text)}: unknown unit '{unit}'; {nearest(unit, _allowed(kinds))}")
+    hint = nearest(unit, _allowed(kinds), cutoff=0.7)
+    raise InputError(f"{show(text)}: unknown unit '{unit}'; {hint}")
 
 
 def base_unit(kind: Kind) -> str:

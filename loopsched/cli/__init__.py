@@ -7,6 +7,7 @@ Commands are imported when they are called, so that ``--help`` is quick.
 from __future__ import annotations
 
 import gc
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -174,8 +175,8 @@ def _explained(error: click.ClickException) -> click.ClickException:
     if error.message.startswith("Got unexpected extra argument") and isinstance(
         error, click.UsageError
     ):
-        hint = "put what has spaces in quotes"
-        return click.UsageError(f"{error.message}; {hint}.", error.ctx)
+        hint = _extra_hint(error)
+        return click.UsageError(f"{error.message}{hint}", error.ctx)
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return error
     known = {name for one in error.ctx.command.params for name in one.opts}
@@ -188,6 +189,30 @@ def _explained(error: click.ClickException) -> click.ClickException:
     else:
         return error
     return click.UsageError(f"No such option '{error.option_name}'; {hint}", error.ctx)
+
+
+def _extra_hint(error: click.UsageError) -> str:
+    """Say what words too many are meant for: sizes of a problem, layers, or a schedule."""
+    if error.ctx is None:
+        return "."
+    from loopsched.cli.inputs import select
+    from loopsched.problems.workload_schema import OPERATIONS
+
+    known = error.ctx.command.params
+    arguments = [one.name or "" for one in known if isinstance(one, click.Argument)]
+    given = [error.ctx.params.get(name) for name in arguments]
+    first, *others = [*filter(None, given), ""]
+    extra = error.message.partition("(")[2].rpartition(")")[0].split()
+    sizes = [*map(str, others[:-1]), *extra]
+    if first in OPERATIONS and all(re.fullmatch(r"\w+=\w+", one) for one in sizes):
+        return f"; did you mean '{first}:{','.join(sizes)}'?"
+    if "schedule_text" in arguments:
+        return "; put what has spaces in quotes."
+    if any("--layer" in one.opts for one in known):
+        with suppress(LoopschedError, OSError):
+            select(str(first), extra)
+            return f"; did you mean '{' '.join(f'--layer {one}' for one in extra)}'?"
+    return "."
 
 
 def _complain(message: object, status: int) -> int:

@@ -49,10 +49,9 @@ def arch_target(path: Path) -> Path:
         If its suffix is one that `load_arch` does not read, or its folder does not exist.
     """
     from loopsched.base.errors import ArchError
-    from loopsched.base.files import target_of
+    from loopsched.base.files import suffixed, target_of
 
-    if path.suffix not in (".yaml", ".yml", ".json"):
-        raise ArchError(f"{path}: an architecture file ends in .yaml, .yml or .json")
+    suffixed(path, (".yaml", ".yml", ".json"), "an architecture file", ArchError)
     target_of(path)
     return path
 

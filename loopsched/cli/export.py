@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.base.errors import InputError
-from loopsched.base.files import write_text
+from loopsched.base.files import suffixed, write_text
 from loopsched.base.units import count
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 _FORMS = ("timeloop", "zigzag", "python", "c", "llvm", "triton", "tvm")
 _PROGRAMS = ("c", "llvm")
+_SUFFIXES = {"c": (".c",), "llvm": (".ll",), "triton": (".json",)} | {
+    **dict.fromkeys(("python", "tvm"), (".py",)),
+    **dict.fromkeys(("timeloop", "zigzag"), (".yaml", ".yml")),
+}
 _EPILOG = """\b
 loopsched export resnet50 --layer 2 --to timeloop -o dir    the best schedule
 loopsched export gemm:m=9,n=9,k=9 'M:9 N:9 K:9' --to c      yours
@@ -56,7 +60,10 @@ def export(
     a search. PROBLEM may also be a file of saved results, whose schedules are
     written.
     """
-    if form in _PROGRAMS and not inputs.has_schedules and inputs.machine.cpu is not None:
+    if target is not None and _is_file(Path(target)):
+        suffixed(target, _SUFFIXES[form], f"what '--to {form}' writes")
+    is_chosen = rank is None and not inputs.has_schedules
+    if form in _PROGRAMS and is_chosen and inputs.machine.cpu is not None:
         problems = inputs.chosen.workload.problems
         made = [
             (one, _exported(form, name, residual, one, None, inputs.machine)) for one in problems
@@ -129,7 +136,7 @@ def _deliver(made: list[tuple[Problem, Exported]], target: str | None) -> None:
             click.echo(("\n" if number else "") + files.text(), nl=False)
         return
     place = Path(target)
-    if place.suffix and not place.is_dir():
+    if _is_file(place):
         if len(made) > 1:
             raise InputError(f"{target}: {len(made)} problems need a folder")
         files = made[0][1]
@@ -141,6 +148,11 @@ def _deliver(made: list[tuple[Problem, Exported]], target: str | None) -> None:
     for number, (problem, files) in enumerate(made):
         files.write(place if len(made) == 1 else place / f"{number:03}_{_plain(problem.name)}")
     output.wrote(target, count(sum(len(files.files) for _, files in made), "file"))
+
+
+def _is_file(place: Path) -> bool:
+    """Whether a place to write to is a file, not a folder."""
+    return bool(place.suffix) and not place.is_dir()
 
 
 def _plain(name: str) -> str:

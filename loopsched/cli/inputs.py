@@ -38,9 +38,10 @@ def select_one(text: str, layers: Sequence[str] = (), element_bytes: int | None 
 
 
 def _refuse_results(text: str) -> None:
-    from loopsched.cli.saved import is_result_file
+    from loopsched.cli.saved import is_result_file, refuse_layers
 
     if is_result_file(text):
+        refuse_layers(text)
         raise InputError(
             f"{text}: rows, as a search saves them, not a workload, which is an object with "
             f"'layers'; 'loopsched report {text}' makes a page of them, 'loopsched show {text}' "
@@ -135,12 +136,16 @@ class Inputs:
 
     def schedules(self, rank: int | None) -> Iterator[tuple[Problem, Schedule, Arch]]:
         """Go through what is given: one schedule, a result file's, or each problem's best."""
-        from loopsched.cli.saved import is_result_file, saved_schedules
+        from loopsched.cli.saved import is_result_file, refuse_layers, saved_schedules
 
+        is_saved = self.schedule_text is None and is_result_file(self.text)
+        if rank is not None and not is_saved and self.whole:
+            raise click.UsageError("--rank is for files of saved results")
         if self.schedule_text is not None:
             yield self.problem, self.schedule, self.machine
-        elif is_result_file(self.text):
+        elif is_saved:
             _refuse_other_inputs(self.text)
+            refuse_layers(self.text)
             yield from saved_schedules(self.text, self.layers, rank)
         else:
             for one in self.chosen.workload.problems:

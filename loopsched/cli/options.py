@@ -182,10 +182,11 @@ def data_type_of(default: str | None, by_default: str = "") -> Callable[[Command
 
 
 data_type = data_type_of("fp32")
+CPU_TYPES = ("fp32", "fp64", "bf16", "int8")
 cpu_type = click.option(
     "--type",
     "data_type",
-    type=click.Choice(("fp32", "fp64", "bf16", "int8")),
+    type=click.Choice(CPU_TYPES),
     help="Data type; by default the problem's. fp64 needs an architecture file that states its "
     "rate.",
 )

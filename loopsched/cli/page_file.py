@@ -11,7 +11,7 @@ import click
 
 from loopsched.base.arguments import is_count
 from loopsched.base.errors import InputError, ProblemError
-from loopsched.base.files import target_of, write_text
+from loopsched.base.files import suffixed, target_of, write_text
 from loopsched.base.units import count, scaled
 from loopsched.cli import output
 
@@ -74,7 +74,7 @@ def page_target(path: str, source: str) -> Path:
     """
     if os.path.realpath(target_of(path)) == os.path.realpath(source):
         raise InputError(f"{path}: cannot be written: the page is made of it")
-    return Path(path)
+    return suffixed(path, (".html", ".htm"), "a page")
 
 
 def write_page(

@@ -261,7 +261,7 @@ def _show(found: Pick | Dispatch, heading: str) -> None:
         return
     output.print_text(
         f"{heading.format(found.problem)}, {found.data_type}, {found.kernel} on {found.arch}: "
-        f"at least {_least(found.best)}; {found.n_configurations:,} configurations, "
+        f"at least {_least(found.best)}; {count(found.n_configurations, 'configuration')}, "
         f"{found.n_infeasible:,} cannot run, {found.n_may_be_best:,} may be best"
     )
     if found.warning:
@@ -297,6 +297,8 @@ def _dispatch(
 def _emit(problem: Asked, found: Pick, target: str | None) -> None:
     from loopsched.exchange.triton_kernel import to_triton_kernel
 
+    if warning := found.warning:
+        click.echo(warning, err=True)
     made = to_triton_kernel(
         problem,
         found.best.configuration,

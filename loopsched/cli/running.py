@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.arguments import DATA_TYPE_BYTES
+from loopsched.base.errors import ArchError
 from loopsched.base.units import count, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
@@ -17,7 +20,10 @@ from loopsched.show.table import Column, words
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
     from loopsched.machines.arch import Arch
+    from loopsched.problems.problem import Problem
 
+# A type that a problem in one line names for its elements.
+_NAMED = re.compile(r"""element_bytes"?\s*[=:]\s*"?([a-z]\w*)""")
 _EPILOG = """\b
 loopsched run gemm:m=1024,n=1024,k=1024               on all cores
 loopsched run resnet50 --threads 1 --out one.jsonl    every layer, kept
@@ -65,11 +71,35 @@ def run(
     """
     if (problem is None) == (onnx is None):
         raise click.UsageError("give PROBLEM, WORKLOAD or --onnx MODEL.onnx, and only one of them")
+    if data_type is None:
+        _refuse_types(problem or "")
     inputs = Inputs(problem or onnx or "", layers, arch=arch)
     progress = output.Progress(len(inputs.chosen.numbers))
     rows = _rows(inputs, (threads, data_type, measure, check), progress)
     chosen = len(inputs.chosen.numbers)
     output.report_rows(rows, out, form, progress, lambda kept: _show(kept, chosen, inputs.machine))
+
+
+def _refuse_types(text: str) -> None:
+    """Refuse a type that is named and not computed with: a size alone would stand for another."""
+    for name in _NAMED.findall(text):
+        if name in DATA_TYPE_BYTES and name not in options.CPU_TYPES:
+            allowed = ", ".join(map(repr, options.CPU_TYPES))
+            raise click.BadParameter(
+                f"{name!r} is not one of {allowed}.", param_hint="'element_bytes'"
+            )
+
+
+def _refuse_rates(problem: Problem, data_type: str | None, machine: Arch) -> None:
+    """Refuse fp64 where nothing says how fast it is; no wider type could stand for it."""
+    from loopsched.codegen.element import type_of
+
+    known = machine.compute.data_types
+    if (data_type or type_of(problem)) == "fp64" and "fp64" not in known:
+        raise ArchError(
+            f"'{machine.name}' has no rate for fp64 (it has: {' '.join(known)}); fp64 needs an "
+            "architecture file that states its rate"
+        )
 
 
 def _rows(
@@ -87,6 +117,7 @@ def _rows(
     n_threads_of(inputs.machine, threads)  # refuses too many, before anything is compiled
     counts = chosen.workload.counts
     for number, one, times in zip(chosen.numbers, chosen.workload.problems, counts, strict=True):
+        _refuse_rates(one, data_type, inputs.machine)
         click.echo(f"compiling {one.name}", err=True)
         _, found = run_kernel(
             one,

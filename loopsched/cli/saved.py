@@ -45,6 +45,24 @@ def is_result_file(text: str) -> bool:
     return path.suffix == ".jsonl" or re.match(rb"\[\s*[{\]]", start) is not None
 
 
+def refuse_layers(path: str) -> None:
+    """Refuse a list of layers, which looks like a list of rows, and an empty list.
+
+    Raises
+    ------
+    InputError
+        If the file is one of them.
+    """
+    if Path(path).suffix != ".json":
+        return
+    try:
+        first = next(read_rows(path), None)
+    except InputError:  # told by those who read it all
+        return
+    if first is None or "op" in first[1]:
+        raise InputError(f'{path}: a list; a workload is an object: {{"layers": [...]}}')
+
+
 def saved_schedules(
     path: str, layers: Sequence[str] = (), rank: int | None = None
 ) -> Iterator[tuple[Problem, Schedule, Arch]]:

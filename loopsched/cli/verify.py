@@ -45,6 +45,8 @@ def verify(file: str, arch: str | None, jobs: int) -> None:
     from loopsched.base.pool import each_in_order
 
     lines = read_proofs(file)
+    if any('"workload_digest"' in line for line in lines):
+        raise ProofError(f"{file}: saved results; 'loopsched search --proof FILE' writes proofs")
     machine = None
     if arch is not None:
         from loopsched.machines.arch_file import load_arch

@@ -36,7 +36,7 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
     cpu = arch.cpu
     if cpu is None:
         raise ArchError(
-            f"'{arch.name}' is no CPU: it has no 'cpu' part; 'host' is that of this machine"
+            f"'{arch.name}' is not a CPU: it has no 'cpu' part; 'host' is this machine's CPU"
         )
     clock, cores = arch.compute.clock_hz, arch.compute.units
     caches = [one for one in reversed(arch.caches) if one.kind == "cache"]

@@ -253,6 +253,12 @@ class _Reader:
             self.fault(place, str(error))
             return None
 
+    def unlike(self, place: str, value: object, wanted: str) -> None:
+        """Add the fault of a value that is missing, or is not what is wanted."""
+        is_missing = value in (_MISSING, "")
+        refusal = f"must be {wanted.rstrip(',')}, not {show(value)}"
+        self.fault(place, f"is missing; {wanted} is needed" if is_missing else refusal)
+
     def count(self, place: str, data: object) -> int | None:
         """Read a whole number of things, which needs no unit."""
         value = self.sourced(place, data)
@@ -260,8 +266,7 @@ class _Reader:
             value = int(value)
         if is_count(value):
             return value
-        shown = "is missing" if value in (_MISSING, "") else f"not {show(value)}"
-        self.fault(place, f"must be a whole number >= 1, {shown}")
+        self.unlike(place, value, "a whole number >= 1")
         return None
 
     def share(self, place: str, data: object) -> float | None:
@@ -273,8 +278,7 @@ class _Reader:
             number = math.nan
         if 0 < number <= 1:
             return number
-        shown = "is missing" if value in (_MISSING, "") else f"not {show(value)}"
-        self.fault(place, f"must be a number above 0 and at most 1, {shown}")
+        self.unlike(place, value, "a number above 0 and at most 1")
         return None
 
     def values(self, place: str, data: dict[str, Any], keys: Sequence[Key]) -> dict[str, Any]:
@@ -363,8 +367,7 @@ def _read_arch(reader: _Reader, data: object) -> Arch | None:
 
 def _read_levels(reader: _Reader, data: object, compute: Compute | None) -> tuple[Level, ...]:
     if not isinstance(data, list) or not data:
-        shown = "is missing" if data in (_MISSING, "") else f"not {show(data)}"
-        reader.fault("levels", f"must be a list, outermost level first, {shown}")
+        reader.unlike("levels", data, "a list, outermost level first,")
         return ()
     known = [entry.key for entry in LEVEL_KEYS]
     found = [reader.mapping(f"levels[{index}]", entry, known) for index, entry in enumerate(data)]

@@ -195,5 +195,5 @@ def data_type_of(problem: Problem, arch: Arch) -> str:
                     return name
     raise ArchError(
         f"'{arch.name}' has no rate for elements of {width} bytes (it has: {' '.join(known)}); "
-        "--element-bytes or --type (element_bytes or data_type in Python) changes their size"
+        "--element-bytes (element_bytes or data_type in Python) changes their size"
     )

@@ -400,7 +400,7 @@ def _instead(path: Path) -> str:
             ", and no workload: 'loopsched pick' takes attention and grouped GEMMs, pick() an "
             "Attention or Grouped"
         )
-    return f", and no shipped workload of that name; {near(path.stem, workload_names())}"
+    return f", and no shipped workload of that name; {near(path.stem, workload_names(), 0.7)}"
 
 
 def _read(path: Path, where: str) -> object:

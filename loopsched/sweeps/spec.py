@@ -115,7 +115,7 @@ def read_spec(source: Mapping[str, Any] | str | os.PathLike[str]) -> Spec:
         raise SweepError(
             f"{where}: found {show(data)}; a mapping with {' '.join(FIELDS)} is needed"
         )
-    if data and data.keys().isdisjoint(("archs", "workloads")):
+    if data and data.keys().isdisjoint(("archs", "workloads", "arch", "workload")):
         raise SweepError(f"{where}: neither 'archs' nor 'workloads'; is it a sweep file?")
     _known(check, "", data, FIELDS)
     machines = tuple(_machines(check, _listed(check, data, "archs")))

@@ -46,7 +46,7 @@ class CudaDevice:
     """
 
     def __init__(self) -> None:
-        self._cuda = _library(("libcuda.so.1", "nvcuda.dll"), "no driver of NVIDIA's GPUs")
+        self._cuda = _library(("libcuda.so.1", "nvcuda.dll"), "no NVIDIA driver was found")
         self._call("cuInit", 0)
         count = ctypes.c_int()
         self._call("cuDeviceGetCount", ctypes.byref(count))

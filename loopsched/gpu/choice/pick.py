@@ -385,11 +385,13 @@ def rank(problem: Asked, arch: Arch, family: Family, space: Space, data_type: st
     taken = family.taken(problem, space, machine.gpu, width)
     feasible = ~family.refused(space, width) & (taken.resident >= 1)
     if not feasible.any():
+        is_one = len(space) == 1
+        whose = "the only configuration" if is_one else f"none of {len(space)} configurations"
         raise InputError(
-            f"problem '{problem.name}': none of {len(space)} configurations of {family.name} "
-            f"can run on {arch.name}: each takes more than {machine.gpu.max_block_shared_bytes:,} "
-            "bytes of shared memory, or more threads or registers than there are, or has sizes "
-            "that the kernel cannot have"
+            f"problem '{problem.name}': {whose} of {family.name} {'cannot' if is_one else 'can'} "
+            f"run on {arch.name}: {'it' if is_one else 'each'} takes more than "
+            f"{machine.gpu.max_block_shared_bytes:,} bytes of shared memory, or more threads or "
+            "registers than there are, or has sizes that the kernel cannot have"
         )
     space, taken = space.kept(feasible), taken.kept(feasible)
     found = family.times(problem, data_type, space, taken, machine)

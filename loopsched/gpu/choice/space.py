@@ -158,8 +158,12 @@ def _faults(
             keys = [str(key) for key in row]
             yield f"configuration {at + 1}: no {name}; {nearest(name, keys, 'columns')}"
         elif not is_count(row[name], least := int(name not in switches), MOST):
-            value = show(row[name])
-            yield f"configuration {at + 1}: {name} must be a whole number from {least}, not {value}"
+            wanted, value = f"a whole number from {least}", row[name]
+            yield f"configuration {at + 1}: {name} " + (
+                f"is empty; {wanted} is needed"
+                if value is None
+                else f"must be {wanted}, not {show(value)}"
+            )
 
 
 def read_space(
