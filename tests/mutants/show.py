@@ -210,8 +210,8 @@ _space.broken(
 _space.broken(
     "space-names-as-html",
     "a problem's name is read as HTML",
-    '{escape(found.problem).replace("+", "+<wbr>")}, {escape(found.data_type)}',
-    "{found.problem}, {escape(found.data_type)}",
+    '{escape(found.heading).replace("+", "+<wbr>")}, {escape(found.data_type)}',
+    "{found.heading}, {escape(found.data_type)}",
     "::test_nothing_runs_and_nothing_is_fetched",
 )
 
