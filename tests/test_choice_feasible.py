@@ -322,7 +322,7 @@ _HEAD = "block_m,block_n,block_k,stages,warps,group_m"
         (f"{_HEAD}\n64,64,32,3,4.5,8\n", "warps must be a whole number from 1, not 4.5"),
         (f"{_HEAD}\n64,64,32,3,four,8\n", "warps must be a whole number from 1, not 'four'"),
         (f"{_HEAD},block_m\n64,64,32,3,4,8,64\n", "column 'block_m' occurs more than once"),
-        (f"{_HEAD}\n64,64,32,3,64,8\n", "can run on h100"),
+        (f"{_HEAD}\n64,64,32,3,64,8\n", "cannot run on h100"),
         ('"', "CSV"),
     ],
 )

@@ -68,7 +68,8 @@ function rateOf(arch, dataType) {
   const found = arch.rates.find(([name]) => name === dataType);
   if (found) return found[1];
   const names = arch.rates.map(([name]) => name);
-  throw new LoopschedError(`no rate for data type '${dataType}'; ${nearest(dataType, names)}`);
+  const what = `'${arch.name}': no rate for data type '${dataType}'`;
+  throw new LoopschedError(`${what}; ${nearest(dataType, names)}`);
 }
 
 /** All that can hold data inside a level's outer boundary, in one instance; null: unknown. */

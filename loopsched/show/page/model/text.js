@@ -64,19 +64,32 @@ function nearest(word, allowed) {
   const names = [...allowed];
   const folded = new Map(names.map((name) => [name.toLowerCase(), name]));
   const wanted = word.toLowerCase();
-  let best = null;
-  let most = 0.5;
-  for (const name of folded.keys()) {
+  const close =
+    alike(wanted, folded.keys(), 0.85) ??
+    longest([...folded.keys()].filter((name) => name.length > 2 && wanted.includes(name))) ??
+    alike(wanted, folded.keys(), 0.5) ??
+    [...folded.keys()].find((name) => wanted.length > 2 && name.includes(wanted));
+  const listed = `allowed: ${names.join(" ")}`;
+  return close === undefined ? listed : `did you mean '${folded.get(close)}'? (${listed})`;
+}
+
+/** The name most like a word, if any is so much; of those as near, the last in the alphabet. */
+function alike(wanted, names, least) {
+  let best;
+  let most = least;
+  for (const name of names) {
     const found = likeness(name, wanted);
-    // Of words that are as near, the last in the alphabet.
-    if (found > most || (found === most && (best === null || name > best))) {
+    if (found > most || (found === most && (best === undefined || name > best))) {
       best = name;
       most = found;
     }
   }
-  const hint = best === null ? "" : `did you mean '${folded.get(best)}'? `;
-  const listed = `allowed: ${names.join(" ")}`;
-  return hint ? `${hint}(${listed})` : listed;
+  return best;
+}
+
+/** The longest of some names, the last of those as long. */
+function longest(names) {
+  return names.reduce((best, name) => (best && best.length > name.length ? best : name), undefined);
 }
 
 /** Share of letters that two words have in common, longest common parts first. */
