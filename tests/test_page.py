@@ -899,9 +899,7 @@ def test_what_goes_on_sideways_says_so(only_tab: Tab, several: str) -> None:
             if is_cut:
                 assert hint.text_content() == "5 schedules: scroll sideways"
                 box.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
-                tab.page.wait_for_function(
-                    "!document.querySelector('.scroll:has(#alternatives)').matches('.more')"
-                )
+                tab.page.locator(".scroll:not(.more):has(#alternatives)").wait_for()
 
 
 @in_browser
