@@ -45,7 +45,7 @@ def verify(file: str, arch: str | None, jobs: int) -> None:
     from loopsched.base.pool import each_in_order
 
     lines = read_proofs(file)
-    if any('"workload_digest"' in line for line in lines):
+    if lines and '"workload_digest"' in lines[0]:
         raise ProofError(f"{file}: saved results; 'loopsched search --proof FILE' writes proofs")
     machine = None
     if arch is not None:

@@ -750,15 +750,12 @@ def _threads(check: Checker, machine: Arch, threads: int | None) -> int:
     most = min(cores, here)
     n_threads = most if threads is None else check.count("threads", threads)
     if n_threads > most:
+        possible = f"1 to {most} are" if most > 1 else "only 1 is"
         check.fault(
-            f"threads is {show(threads)}; {_up_to(most)} possible: '{machine.name}' has "
+            f"threads is {show(threads)}; {possible} possible: '{machine.name}' has "
             f"{count(cores, 'core')}, and this process may use {count(here, 'CPU')}"
         )
     return n_threads
-
-
-def _up_to(most: int) -> str:
-    return f"1 to {most} are" if most > 1 else "only 1 is"
 
 
 def _bias(check: Checker, problem: Problem, given: object) -> tuple[str, ...]:

@@ -284,8 +284,9 @@ def measure(
     calls: list[Callable[[], object]] = [lambda: kernel(*arrays, out=out)]
     other, name = _other(kernel, arrays, out, onnx)
     calls += [other] if other else []
+    rests = kernel.threads > 1
     with blas_on(kernel.threads) as library:
-        taken = in_turn(calls, budget_s, least=3, rests=kernel.threads > 1)
+        taken = in_turn(calls, budget_s, least=3 if rests else 5, rests=rests)
     return Measured(
         problem=problem.name,
         data_type=kernel.data_type,

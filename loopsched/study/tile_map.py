@@ -223,17 +223,11 @@ def check_dims(problem: Problem, dims: Sequence[str]) -> None:
     if not dims:
         return
     long = [dim for dim in problem.dims if problem.size[dim] > 1]
-    named = {dim.casefold(): dim for dim in long}
-    faults, found = [], []
-    for text in dims:
-        name = _written(text)[0]
-        if name.casefold() in named:
-            found.append(named[name.casefold()])
-        else:
-            faults.append(f"no loop of '{text}'; {nearest(name, long)}")
     _check_two(problem, dims)
+    faults: list[str] = []
+    first, second = (_dim(text, long, faults)[0] for text in dims)
     ConstraintError.refuse("dims", faults)
-    _check_different(*found)
+    _check_different(first, second)
 
 
 def _row(
@@ -293,7 +287,7 @@ def _check_two(problem: Problem, chosen: Sequence[str]) -> None:
         )
 
 
-def _check_different(first: str, second: str) -> None:
+def _check_different(first: str | None, second: str | None) -> None:
     if first == second:
         raise ConstraintError(f"dims: '{first}' is given twice; two dimensions are needed")
 
@@ -308,11 +302,8 @@ def _largest(problem: Problem, schedule: Schedule) -> list[str]:
 
 def _loop(schedule: Schedule, text: str, faults: list[str]) -> Loop:
     """Find the loop that ``M`` or ``M:128`` means: of several, the innermost."""
-    name, extent = _written(text)
-    known = {dim.casefold(): dim for dim in schedule.dims}
-    dim = known.get(name.casefold())
+    dim, extent = _dim(text, schedule.dims, faults)
     if dim is None:
-        faults.append(f"no loop of '{text}'; {nearest(name, schedule.dims)}")
         return schedule.loops[0]
     own = [loop for loop in schedule.loops if loop.dim == dim]
     same = [loop for loop in own if extent is None or loop.extent == int(extent)]
@@ -321,10 +312,14 @@ def _loop(schedule: Schedule, text: str, faults: list[str]) -> Loop:
     return (same or own)[-1]
 
 
-def _written(text: str) -> tuple[str, str | None]:
-    """Read a dimension, and the extent of its loop if it is given."""
+def _dim(text: str, dims: Sequence[str], faults: list[str]) -> tuple[str | None, str | None]:
+    """Read which dimension is meant, and the extent of its loop if it is given."""
     written = re.fullmatch(r"\s*(\w+)\s*(?::\s*([0-9]{1,18}))?\s*", text)
-    return (written[1], written[2]) if written else (text, None)
+    name, extent = (written[1], written[2]) if written else (text, None)
+    found = {dim.casefold(): dim for dim in dims}.get(name.casefold())
+    if found is None:
+        faults.append(f"no loop of '{text}'; {nearest(name, dims)}")
+    return found, extent
 
 
 def _tiled(schedule: Schedule, dim: str) -> Schedule:

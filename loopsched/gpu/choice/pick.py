@@ -385,11 +385,13 @@ def rank(problem: Asked, arch: Arch, family: Family, space: Space, data_type: st
     taken = family.taken(problem, space, machine.gpu, width)
     feasible = ~family.refused(space, width) & (taken.resident >= 1)
     if not feasible.any():
-        is_one = len(space) == 1
-        whose = "the only configuration" if is_one else f"none of {len(space)} configurations"
+        if len(space) == 1:
+            none = f"the only configuration of {family.name} cannot run on {arch.name}: it"
+        else:
+            none = f"none of {len(space)} configurations of {family.name} can run on {arch.name}"
+            none += ": each"
         raise InputError(
-            f"problem '{problem.name}': {whose} of {family.name} {'cannot' if is_one else 'can'} "
-            f"run on {arch.name}: {'it' if is_one else 'each'} takes more than "
+            f"problem '{problem.name}': {none} takes more than "
             f"{machine.gpu.max_block_shared_bytes:,} bytes of shared memory, or more threads or "
             "registers than there are, or has sizes that the kernel cannot have"
         )

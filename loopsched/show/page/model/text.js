@@ -64,11 +64,12 @@ function nearest(word, allowed) {
   const names = [...allowed];
   const folded = new Map(names.map((name) => [name.toLowerCase(), name]));
   const wanted = word.toLowerCase();
+  const keys = [...folded.keys()];
   const close =
-    alike(wanted, folded.keys(), 0.85) ??
-    longest([...folded.keys()].filter((name) => name.length > 2 && wanted.includes(name))) ??
-    alike(wanted, folded.keys(), 0.5) ??
-    [...folded.keys()].find((name) => wanted.length > 2 && name.includes(wanted));
+    alike(wanted, keys, 0.85) ??
+    longest(keys.filter((name) => name.length > 2 && wanted.includes(name))) ??
+    alike(wanted, keys, 0.5) ??
+    keys.find((name) => wanted.length > 2 && name.includes(wanted));
   const listed = `allowed: ${names.join(" ")}`;
   return close === undefined ? listed : `did you mean '${folded.get(close)}'? (${listed})`;
 }
