@@ -221,10 +221,14 @@ def ranked(
         if not is_all:
             heappush(queue, (share * model.least(plan), number, True))
             continue
-        counts = model.counts(plan)
+        most = -firsts[0] / share * (1 + 1e-9) if n and len(firsts) == n else math.inf
+        counts = model.counts_within(plan, most)
+        if counts is None:
+            continue
+        paid = model.paid(counts)
         for parts in sorted({1, threads, 4 * threads} if threads > 1 else {1}):
             shared = replace(plan, row_parts=parts)
-            found.append((model.cycles(shared, threads, counts), model.task, shared))
+            found.append((model.cycles(shared, threads, paid), model.task, shared))
             heappush(firsts, -found[-1][0])
     return sorted(found, key=lambda one: one[0])
 

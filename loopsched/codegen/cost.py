@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from operator import mul
 from typing import NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Guard, Operand
@@ -71,6 +73,7 @@ that; fitted to 130 problems on an Emerald Rapids core."""
 APART_READ = 2.3
 """Cycles to read a vector of every second element, two at a time."""
 
+_SUMS = "issue", "latency", "spread"
 _COPIES = ("copy", "run", "gather", "apart", "transpose", "pack_l3", "pack_dram")
 _LEVELS = ("", "_l2", "_l3", "_dram")
 """Where a line comes from."""
@@ -191,11 +194,11 @@ class Model:
         points = math.prod(size for step, size in moves if step)
         return min(points, 1 + sum(step * (size - 1) for step, size in moves)) * self.element_bytes
 
-    def cycles(self, plan: Plan, threads: int = 1, counts: Counts | None = None) -> float:
-        """Estimate what the slowest thread takes."""
-        counts = counts or self.counts(plan)
-        shared = sum(self._costs[name] * n for name, n in counts.items() if name not in _COPIES)
-        copies = sum(self._costs[name] * counts[name] for name in _COPIES)
+    def cycles(
+        self, plan: Plan, threads: int = 1, paid: tuple[float, float] | None = None
+    ) -> float:
+        """Estimate what the slowest thread takes; ``paid`` is what the plan's counts cost."""
+        shared, copies = paid or self.paid(self.counts(plan))
         if threads == 1:
             return shared + copies
         n_rows = sum(count for _, count in self._blocks(plan.rows))
@@ -205,12 +208,21 @@ class Model:
         share = slowest_share(threads, rounds * plan.row_parts, n_whole, rest / block)
         return share * (shared * uneven + copies * plan.row_parts)
 
+    def paid(self, counts: Counts) -> tuple[float, float]:
+        """Give the cycles of what is counted: what threads share, and copies of each of them."""
+        shared = sum(self._costs[name] * n for name, n in counts.items() if name not in _COPIES)
+        return shared, sum(self._costs[name] * counts[name] for name in _COPIES)
+
     def least(self, plan: Plan) -> float:
         """Estimate what a plan takes at least, on one thread: its sums, and what is around."""
+        return self._least(self._around(plan)[0], plan)
+
+    def _least(self, found: Counts, plan: Plan) -> float:
+        """Estimate what a plan takes at least, of which some is counted."""
         batch = math.prod(self.task.size(dim) for dim in plan.batch)
-        around, _ = self._around(plan)
-        found = batch * sum(self._costs[name] * n for name, n in around.items())
-        return found + self.sums(plan)
+        counted = batch * sum(self._costs[name] * found[name] for name in _SUMS)
+        paid = batch * sum(map(mul, self._costs.values(), found.values()))
+        return paid + max(0.0, self.sums(plan) - counted)
 
     def sums(self, plan: Plan) -> float:
         """Estimate what a plan's sums take, on one thread."""
@@ -262,10 +274,26 @@ class Model:
 
     def counts(self, plan: Plan) -> Counts:
         """Count what a plan does, whoever does it."""
+        *_, found = self._counted(plan)
+        return self._batched(found, plan)
+
+    def counts_within(self, plan: Plan, most: float) -> Counts | None:
+        """Count what a plan does; None once it surely takes more cycles on one thread."""
+        found: Counts = {}
+        for found in self._counted(plan):
+            if self._least(found, plan) > most:
+                return None
+        return self._batched(found, plan)
+
+    def _counted(self, plan: Plan) -> Iterator[Counts]:
+        """Count what a plan does in one of its batch, block by block."""
         around, blocks = self._around(plan)
         found = dict(around)
         for block in blocks:
             self._block(found, plan, block)
+            yield found
+
+    def _batched(self, found: Counts, plan: Plan) -> Counts:
         batch = math.prod(self.task.size(dim) for dim in plan.batch)
         return {name: batch * n for name, n in found.items()} if batch > 1 else found
 
@@ -608,8 +636,8 @@ class Model:
         else:
             found["scatter"] += n * tall * wide
             return
-        across = tuple((dim, min(k, wide)) for dim, k in block.cols[-1:])
-        own = self._part(task.out, block.rows, tall, across)
+        dim, last = block.cols[-1] if block.cols else ("", 0)
+        own = self._part(task.out, block.rows, tall, ((dim, min(last, wide)),) if dim else ())
         column = self._part(task.out, block.cols, wide, block.rows)
         panel = block.points[2] * vectors * core.lanes * size
         if own.level:
