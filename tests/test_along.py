@@ -51,7 +51,10 @@ def nests(draw: st.DrawFn, units: int = 2, most: int = 30) -> tuple[Problem, Sch
             add(dim, "@SM")
     for _ in range(draw(st.integers(1, 2))):
         add(along)
-    text = " ".join([*loops, *(f"{dim}:{left[dim]}" for dim in problem.dims)])
+    for dim in others[: draw(st.integers(0, len(others)))]:
+        add(dim)
+    inmost = draw(st.permutations(problem.dims))
+    text = " ".join([*loops, *(f"{dim}:{left[dim]}" for dim in inmost)])
     return problem, loopsched.parse_schedule(text, problem)
 
 

@@ -51,14 +51,16 @@ class Steps(NamedTuple):
 class Past(NamedTuple):
     """What the waves so far leave behind, so that a walk can be taken up again.
 
-    ``last``: of each cell the stamp of its last visit.  ``own``: bytes that each stamp was the
-    last to touch.  ``slots``: for each tensor and stamp, the last event that it came before.
-    ``done``: as `loopsched.models._replay_kernels.Memory` has it.
+    ``last``: of each cell the stamp of the last visit that touched it by itself.  ``moved``: for
+    each tensor and such stamp, that of the last visit of what has it.  ``own``: bytes that each
+    stamp was the last to touch.  ``slots``: for each tensor and stamp, the last event that it
+    came before.  ``done``: as `loopsched.models._replay_kernels.Memory` has it.
     """
 
     digits: Ints
     state: Ints
     last: Ints
+    moved: Ints
     own: Ints
     slots: Ints
     done: Ints
@@ -68,19 +70,25 @@ class Past(NamedTuple):
 class Wave(NamedTuple):
     """What a wave works on: as `take` finds it, then the window, by stamps, then its visits.
 
-    ``asking``: instances that touch a tensor, the tensor, and whether the item is a short one.
+    ``asking``: instances that touch a tensor, the tensor, and whether the item is a short one;
+    ``ends``: where those of each tensor begin, and the last end.
     ``sums``: bytes that the stamps before one were the last to touch, up to this wave.
     ``again``: of them, those of a stamp and the later ones that this wave touches.
     ``tree``: the same of the visits so far, as Fenwick trees.
     ``firsts``: of what has not the dimension, each cell, its first visit, tensor, elements.
     ``touched``, ``new``, ``fresh``: bytes of each visit; of them, those that none before it of the
     wave has, and none of the window.
+    ``visits``: for each tensor and piece, the last visit that touched it cell by cell.
+    ``at_once``: for each tensor and such visit, the elements that it touched; -1 once another
+    visit touched some of them.  ``at_work``: numbers of the instances that work in each visit.
+    ``places``: three rows for the entries of the axes of one tensor.
     """
 
     lengths: Ints
     rows: Ints
     there: Ints
     asking: Ints
+    ends: Ints
     longest: Ints
     sums: Ints
     again: Ints
@@ -89,6 +97,24 @@ class Wave(NamedTuple):
     touched: Ints
     new: Ints
     fresh: Ints
+    visits: Ints
+    at_once: Ints
+    at_work: Ints
+    places: Ints
+
+
+class Visit(NamedTuple):
+    """A visit to a tensor: its stamp, the first stamps of its wave and of the window.
+
+    ``t``: the tensor.  ``kind``: its column of bytes.  ``width``: bytes of an element.
+    """
+
+    stamp: int
+    base: int
+    low: int
+    t: int
+    kind: int
+    width: int
 
 
 @jit
@@ -192,18 +218,19 @@ def ask(tables: Tables, past: Past, wave: Wave, n_there: int) -> int:
     for i in range(n_there):
         for dim in range(wave.longest.size):
             wave.longest[dim] = max(wave.longest[dim], wave.lengths[wave.there[i], dim])
-    for i in range(n_there):
-        pick = wave.there[i]
-        is_short = 0
-        for dim in range(wave.longest.size if wave.touched.shape[0] > 1 else 0):
-            is_short |= wave.lengths[pick, dim] < wave.longest[dim]
-        for t in range(n_tensors):
+    for t in range(n_tensors):
+        for i in range(n_there):
+            pick = wave.there[i]
             if is_once and is_alike(
                 tables.tensors, tables.axes, wave.lengths, wave.rows, past.done, t, pick, stamp
             ):
                 continue
+            is_short = 0
+            for dim in range(wave.longest.size if wave.touched.shape[0] > 1 else 0):
+                is_short |= wave.lengths[pick, dim] < wave.longest[dim]
             wave.asking[n, 0], wave.asking[n, 1], wave.asking[n, 2] = pick, t, is_short
             n += 1
+        wave.ends[t + 1] = n
     return n
 
 
@@ -224,12 +251,169 @@ def most_events(tensors: Ints, axes: Ints, rows: Ints) -> int:
 
 
 @jit
+def places_of(tables: Tables, outside: int) -> Ints:
+    """Give what an iteration of each inner loop adds to the number of a tensor's piece."""
+    loops, tensors, axes = tables.loops, tables.tensors, tables.axes
+    found = np.zeros((tensors.shape[0], loops.shape[0] - outside), np.int64)
+    for t in range(tensors.shape[0]):
+        n = 1
+        for i in range(loops.shape[0] - 1, outside - 1, -1):
+            for a in range(tensors[t, 0], tensors[t, 1]):
+                for k in range(axes[a, 0], axes[a, 1]):
+                    if tables.axis_dims[k, 0] == loops[i, 0]:
+                        found[t, i - outside] = n
+            if found[t, i - outside]:
+                n *= loops[i, 3]
+    return found
+
+
+@jit
+def number_at_work(wave: Wave, n_asking: int, offset: Ints, was: Ints, passed: Ints) -> int:
+    """Number the instances that work at an offset: equal numbers mean the same ones.
+
+    ``was``: the offset before.  ``passed``: of each dimension the longest item that ends before.
+    """
+    found = 0
+    for dim in range(offset.size):
+        if was[dim] != offset[dim]:
+            was[dim], longest = offset[dim], 0
+            for i in range(n_asking):
+                if wave.asking[i, 2]:
+                    length = wave.lengths[wave.asking[i, 0], dim]
+                    if longest < length <= offset[dim]:
+                        longest = length
+            passed[dim] = longest
+        found = found * wave.longest[dim] + passed[dim]
+    return found
+
+
+@jit
+def event_at(past: Past, events: Ints, n: int, before: int, stamp: int, t: int) -> int:
+    """Find the event of what one stamp touched before another did, or begin it as number ``n``."""
+    event = past.slots[t, before]
+    if (
+        event < n
+        and events[event, BEFORE] == before
+        and events[event, NOW] == stamp
+        and events[event, OF] == t
+    ):
+        return int(event)
+    past.slots[t, before] = n
+    events[n, BEFORE], events[n, NOW], events[n, OF], events[n, ELEMS] = before, stamp, t, 0
+    return n
+
+
+@jit
+def works(lengths: Ints, pick: int, offset: Ints) -> bool:
+    """Whether an instance's item is as long as an offset."""
+    is_working = True
+    for dim in range(offset.size):
+        is_working = is_working and offset[dim] < lengths[pick, dim]
+    return bool(is_working)
+
+
+@jit
+def moves_on(past: Past, wave: Wave, visit: Visit, then: int, events: Ints, counts: Ints) -> bool:
+    """Touch at once what a visit before did of a tensor, if nothing else has touched it since.
+
+    ``then``: the last visit that touched the same piece cell by cell, or -1.
+    """
+    t, at = visit.t, visit.stamp - visit.base
+    if then < 0 or wave.at_once[t, then] < 0 or wave.at_work[then] != wave.at_work[at]:
+        return False
+    counts[2], counts[3], counts[4] = wave.at_once[t, then], 0, 0
+    if counts[2]:
+        before = past.moved[t, visit.base + then]
+        past.moved[t, visit.base + then] = visit.stamp
+        event = event_at(past, events, counts[0], before, visit.stamp, t)
+        events[event, ELEMS] += counts[2]
+        past.own[before, visit.kind] -= counts[2] * visit.width
+        counts[0] = max(counts[0], event + 1)
+    return True
+
+
+@jit
+def bring(
+    tables: Tables,
+    past: Past,
+    wave: Wave,
+    visit: Visit,
+    inner_rows: Ints,
+    offset: Ints,
+    events: Ints,
+    counts: Ints,
+) -> None:
+    """Touch, cell by cell, what a visit does of a tensor.
+
+    ``counts``: events and first visits so far, then elements touched, of them new and fresh.
+    """
+    tensors, rows, columns, weights = tables.tensors, tables.rows, tables.columns, tables.weights
+    last, moved, own, firsts = past.last, past.moved, past.own, wave.firsts
+    places, t, stamp, known, event = wave.places, visit.t, visit.stamp, -1, 0
+    begin, end, now = places[0], places[1], places[2]
+    n, n_first, touched, new, fresh = counts[0], counts[1], 0, 0, 0
+    moved[t, stamp] = stamp
+    for asked in range(wave.ends[t], wave.ends[t + 1]):
+        pick = wave.asking[asked, 0]
+        if wave.asking[asked, 2] and not works(wave.lengths, pick, offset):
+            continue
+        first_cell, first_elems, n_several, is_empty = tensors[t, 3], 1, 0, False
+        for a in range(tensors[t, 0], tensors[t, 1]):
+            place = wave.rows[pick, a] + inner_rows[a]
+            is_empty = is_empty or rows[place] == rows[place + 1]
+            if rows[place + 1] == rows[place] + 1:
+                first_cell += columns[rows[place]]
+                first_elems *= weights[rows[place]]
+            else:  # what the others are worth is common
+                begin[n_several], end[n_several] = rows[place], rows[place + 1]
+                now[n_several] = rows[place]
+                n_several += 1
+        if is_empty:
+            continue
+        k = 0
+        while k >= 0:
+            cell, elems = first_cell, first_elems
+            for k in range(n_several):
+                cell += columns[now[k]]
+                elems *= weights[now[k]]
+            with_it = last[cell]
+            before = moved[t, with_it] if with_it >= 0 else -1
+            if before != stamp:  # else another instance brought it in
+                last[cell] = stamp
+                touched += elems
+                if before < visit.base:
+                    new += elems
+                    if visit.kind == 0:
+                        firsts[n_first, 0], firsts[n_first, 1] = cell, stamp
+                        firsts[n_first, 2], firsts[n_first, 3] = t, elems
+                        n_first += 1
+                else:
+                    wave.at_once[t, with_it - visit.base] = -1
+                if before < visit.low:
+                    fresh += elems
+                else:
+                    own[before, visit.kind] -= elems * visit.width
+                    if before != known:
+                        known, event = before, event_at(past, events, n, before, stamp, t)
+                        n = max(n, event + 1)
+                    events[event, ELEMS] += elems
+            k = n_several - 1
+            while k >= 0:
+                now[k] += 1
+                if now[k] < end[k]:
+                    break
+                now[k] = begin[k]
+                k -= 1
+    counts[0], counts[1], counts[2], counts[3], counts[4] = n, n_first, touched, new, fresh
+    wave.at_once[t, stamp - visit.base] = touched
+
+
+@jit
 def gather(
     tables: Tables,
     steps: Steps,
     past: Past,
     wave: Wave,
-    n_asking: int,
     outside: int,
     length: int,
     low: int,
@@ -238,21 +422,24 @@ def gather(
 ) -> tuple[int, int, int, Ints]:
     """Touch what one step of a wave does, as long as all.
 
+    What a visit touches of a tensor, and one before it did and none since, moves on at once.
+
     ``low``: the first stamp of the window.  ``most``: events of one visit.
     Returns the numbers of visits, of events and of first visits, and the events.
     """
-    loops, tensors, axes, rows = tables.loops, tables.tensors, tables.axes, tables.rows
-    columns, weights, last, own = tables.columns, tables.weights, past.last, past.own
-    asking, slots, firsts, found = wave.asking, past.slots, wave.firsts, past.found
-    n_dims, n_loops, n_slots = wave.longest.size, loops.shape[0], wave.touched.shape[0]
-    base = past.state[VISIT] * n_slots
-    inner, digits = loops[outside:], past.digits[outside:]
-    rest = np.zeros((7, max(n_dims, axes.shape[0])), np.int64)
-    piece, reach, offset = rest[0, :n_dims], rest[1, :n_dims], rest[2, :n_dims]
-    inner_rows, begin, end, now = rest[3, : axes.shape[0]], rest[4], rest[5], rest[6]
-    n = n_first = visit = 0
+    inner, digits, found = tables.loops[outside:], past.digits[outside:], past.found
+    n_dims, n_tensors, n_slots = wave.longest.size, tables.tensors.shape[0], wave.touched.shape[0]
+    base, n_loops, n_asking = past.state[VISIT] * n_slots, inner.shape[0], int(wave.ends[-1])
+    scratch, counts = np.zeros((5, n_dims), np.int64), np.zeros(5, np.int64)
+    piece, reach, offset, was, passed = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+    inner_rows, steps_to = np.zeros(tables.axes.shape[0], np.int64), places_of(tables, outside)
+    has_short = False
+    for i in range(n_asking):
+        has_short = has_short or wave.asking[i, 2] != 0
+    wave.visits[:] = -1
+    at = 0
     while True:
-        stamp, ended = base + visit, n_loops - outside
+        stamp, ended = base + at, n_loops
         for dim in range(n_dims):
             piece[dim], offset[dim], reach[dim] = 0, 0, wave.longest[dim]
         for i in range(ended):
@@ -263,86 +450,34 @@ def gather(
                 ended = i
                 break
             reach[dim] = min(reach[dim], offset[dim] + inner[i, 1])
-        if ended == n_loops - outside:
+        if ended == n_loops:
             for kind in range(2):
-                wave.touched[visit, kind] = wave.new[visit, kind] = wave.fresh[visit, kind] = 0
-            if n + most > events.shape[0]:
-                events = grown(events, n, most)
+                wave.touched[at, kind] = wave.new[at, kind] = wave.fresh[at, kind] = 0
+            if counts[0] + most > events.shape[0]:
+                events = grown(events, counts[0], most)
             inner_rows[:] = 0
-            add_rows(axes, tables.axis_dims, piece, inner_rows)
-            for asked in range(n_asking):
-                pick, t = asking[asked, 0], asking[asked, 1]
-                if asking[asked, 2]:  # else its item is as long as any
-                    is_working = True
-                    for dim in range(n_dims):
-                        is_working = is_working and offset[dim] < wave.lengths[pick, dim]
-                    if not is_working:
-                        continue
-                first_cell, first_elems, n_several, is_empty = tensors[t, 3], 1, 0, False
-                for a in range(tensors[t, 0], tensors[t, 1]):
-                    place = wave.rows[pick, a] + inner_rows[a]
-                    is_empty = is_empty or rows[place] == rows[place + 1]
-                    if rows[place + 1] == rows[place] + 1:
-                        first_cell += columns[rows[place]]
-                        first_elems *= weights[rows[place]]
-                    else:  # what the others are worth is common
-                        begin[n_several], end[n_several] = rows[place], rows[place + 1]
-                        now[n_several] = rows[place]
-                        n_several += 1
-                if is_empty:
-                    continue
-                kind, width, known, event = steps.is_along[t], tensors[t, 2], -1, 0
-                touched = new = fresh = 0  # elements
-                k = 0
-                while k >= 0:
-                    cell, elems = first_cell, first_elems
-                    for k in range(n_several):
-                        cell += columns[now[k]]
-                        elems *= weights[now[k]]
-                    before = last[cell]
-                    if before != stamp:  # else another instance brought it in
-                        last[cell] = stamp
-                        touched += elems
-                        if before < base:
-                            new += elems
-                            if kind == 0:
-                                firsts[n_first, 0], firsts[n_first, 1] = cell, stamp
-                                firsts[n_first, 2], firsts[n_first, 3] = t, elems
-                                n_first += 1
-                        if before < low:
-                            fresh += elems
-                        else:
-                            own[before, kind] -= elems * width
-                            if before != known:
-                                known, event = before, slots[t, before]
-                                if (
-                                    event >= n
-                                    or events[event, BEFORE] != before
-                                    or events[event, NOW] != stamp
-                                    or events[event, OF] != t
-                                ):
-                                    event, n = n, n + 1
-                                    slots[t, before] = event
-                                    events[event, BEFORE], events[event, NOW] = before, stamp
-                                    events[event, OF], events[event, ELEMS] = t, 0
-                            events[event, ELEMS] += elems
-                    k = n_several - 1
-                    while k >= 0:
-                        now[k] += 1
-                        if now[k] < end[k]:
-                            break
-                        now[k] = begin[k]
-                        k -= 1
-                wave.touched[visit, kind] += touched * width
-                wave.new[visit, kind] += new * width
-                wave.fresh[visit, kind] += fresh * width
-                found[t, 0] += fresh * (length if kind else 1)
-                found[t, 2] += fresh * (length if kind else 1)
-            own[stamp, 0] += wave.touched[visit, 0]
-            own[stamp, 1] += wave.touched[visit, 1]
-            visit += 1
+            add_rows(tables.axes, tables.axis_dims, piece, inner_rows)
+            wave.at_work[at] = (
+                number_at_work(wave, n_asking, offset, was, passed) if has_short else 0
+            )
+            for t in range(n_tensors):
+                kind, width, place = steps.is_along[t], tables.tensors[t, 2], 0
+                for i in range(n_loops):
+                    place += digits[i] * steps_to[t, i]
+                visit = Visit(stamp, base, low, t, kind, width)
+                if not moves_on(past, wave, visit, wave.visits[t, place], events, counts):
+                    wave.visits[t, place] = at
+                    bring(tables, past, wave, visit, inner_rows, offset, events, counts)
+                wave.touched[at, kind] += counts[2] * width
+                wave.new[at, kind] += counts[3] * width
+                wave.fresh[at, kind] += counts[4] * width
+                found[t, 0] += counts[4] * (length if kind else 1)
+                found[t, 2] += counts[4] * (length if kind else 1)
+            past.own[stamp, 0] += wave.touched[at, 0]
+            past.own[stamp, 1] += wave.touched[at, 1]
+            at += 1
         if step_on(inner, digits, ended) < 0:
-            return visit, n, n_first, events
+            return at, counts[0], counts[1], events
 
 
 @jit
@@ -402,6 +537,7 @@ def count_between(
     limits: Ints,
     runs: Ints,
     last_visits: Ints,
+    moved: Ints,
     own: Ints,
     new: Ints,
     firsts: Ints,
@@ -424,17 +560,18 @@ def count_between(
         first, k = firsts[end, 1] - base, end
         while k >= 0 and firsts[k, 1] - base == first:
             cell, t, elems = firsts[k, 0], firsts[k, 2], firsts[k, 3]
-            last = last_visits[cell] - base
+            last = moved[t, last_visits[cell]] - base
             held = whole - sum_of(tree, last, 0)
             many = n_pairs_above(runs, ended[last], begun[first + 1], held, limits[0])
             found[t, 2] += elems * many
             k -= 1
         for at in range(k + 1, end + 1):
             size = firsts[at, 3] * tensors[firsts[at, 2], 2]
-            add(tree, last_visits[firsts[at, 0]] - base, 0, size)
+            last = moved[firsts[at, 2], last_visits[firsts[at, 0]]] - base
+            add(tree, last, 0, size)
         for at in range(k + 1, end + 1):
             cell, t, elems = firsts[at, 0], firsts[at, 2], firsts[at, 3]
-            last = last_visits[cell] - base
+            last = moved[t, last_visits[cell]] - base
             held, limit = whole - sum_of(tree, last + 1, 0), limits[tensors[t, 4]]
             many = n_pairs_above(runs, ended[last + 1], begun[first], held, limit)
             found[t, 0] += elems * many
@@ -562,11 +699,13 @@ def walk_along(
         length += steps.runs[r, 0] * steps.runs[r, 1]
     of_stamps = np.zeros((3, n_stamps + 1, 2), np.int64)
     of_visits = np.zeros((3, n_slots, 2), np.int64)
+    of_tensors = np.zeros((2, n_tensors, n_slots), np.int64)
     wave = Wave(
         np.zeros((picks, n_dims), np.int64),
         np.zeros((picks, n_axes), np.int64),
         np.zeros(picks, np.int64),
         np.zeros((picks * n_tensors, 3), np.int64),
+        np.zeros(n_tensors + 1, np.int64),
         np.zeros(n_dims, np.int64),
         of_stamps[0],
         of_stamps[1],
@@ -575,6 +714,10 @@ def walk_along(
         of_visits[0],
         of_visits[1],
         of_visits[2],
+        of_tensors[0],
+        of_tensors[1],
+        np.zeros(n_slots, np.int64),
+        np.zeros((3, n_axes), np.int64),
     )
     least = limits.min()
     widest, events = (
@@ -600,7 +743,7 @@ def walk_along(
                 sum_up(past.own, wave.sums, low, base)
             n_asking = ask(tables, past, wave, n_there)
             n_visits, n_events, n_firsts, events = gather(
-                tables, steps, past, wave, n_asking, outside, length, low, n_asking * widest, events
+                tables, steps, past, wave, outside, length, low, n_asking * widest, events
             )
             each = whole = 0
             for visit in range(n_visits):
@@ -628,6 +771,7 @@ def walk_along(
                     limits,
                     steps.runs,
                     past.last,
+                    past.moved,
                     past.own,
                     wave.new,
                     wave.firsts[:n_firsts],

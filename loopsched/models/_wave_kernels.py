@@ -335,6 +335,7 @@ def walked(tables: Tables, steps: Steps, shape: Shape, is_exact: bool, found: In
             digits,
             state,
             np.full(shape.n_cells, -1, np.int64),
+            np.zeros((tables.tensors.shape[0], shape.visits), np.int64),
             np.zeros((shape.visits, 2), np.int64),
             np.zeros((tables.tensors.shape[0], shape.visits), np.int64),
             done,

@@ -596,6 +596,7 @@ def _counted_along(
         digits=np.zeros(len(walk.tables.loops), np.int64),
         state=np.zeros(kernels.WINDOW + 1, np.int64),
         last=np.full(walk.n_cells, -1, np.int64),
+        moved=np.zeros((len(is_along), walk.visits), np.int64),
         own=np.zeros((walk.visits, 2), np.int64),
         slots=np.zeros((len(is_along), walk.visits), np.int64),
         done=np.full(walk.n_boxes if walk.n_boxes <= MOST_CELLS else 1, -1, np.int64),

@@ -127,8 +127,8 @@ _along.broken(
 _along.broken(
     "touched-again-not-moved",
     "a visit stays the last to touch what a later one has touched",
-    "own[before, kind] -= elems * width",
-    "own[before, kind] -= 0",
+    "own[before, visit.kind] -= elems * visit.width",
+    "own[before, visit.kind] -= 0",
 )
 _along.broken(
     "wave-before-the-window-lost",
@@ -171,6 +171,42 @@ _along.broken(
     "what visits between two uses do not touch is between them, from one step to the next",
     "held = whole - sum_of(tree, last, 0)",
     "held = whole",
+)
+_along.broken(
+    "stolen-elements-move-on",
+    "what was touched together moves on together, also what others have touched since",
+    "wave.at_once[t, with_it - visit.base] = -1",
+    "wave.at_once[t, with_it - visit.base] *= 1",
+)
+_along.broken(
+    "pieces-move-on-whoever-works",
+    "a piece is touched by the same instances again where some have ended",
+    "wave.at_work[then] != wave.at_work[at]",
+    "wave.at_work[then] < 0",
+)
+_along.broken(
+    "ended-items-of-some-dimensions",
+    "items that end before an offset are told apart by one dimension only",
+    "found = found * wave.longest[dim] + passed[dim]",
+    "found = passed[dim]",
+)
+_along.broken(
+    "pieces-of-one-loop",
+    "only the loop that goes on tells pieces of a tensor apart",
+    "place += digits[i] * steps_to[t, i]",
+    "place = digits[i] * steps_to[t, i]",
+)
+_along.broken(
+    "moved-on-stays-the-last",
+    "what moved on at once is still what the visit before was the last to touch",
+    "past.own[before, visit.kind] -= counts[2] * visit.width",
+    "past.own[before, visit.kind] -= 0",
+)
+_along.broken(
+    "last-visit-by-itself",
+    "from one step to the next, visits in which elements moved on do not count",
+    "last = moved[firsts[at, 2], last_visits[firsts[at, 0]]] - base",
+    "last = last_visits[firsts[at, 0]] - base",
 )
 _along.broken(
     "later-visits-at-once",
