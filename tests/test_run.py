@@ -495,11 +495,12 @@ def test_functions_are_timed_when_others_have_come_to_rest(
     monkeypatch.setattr(measuring, "process_time", lambda: clock[1] // 0.004 * 0.004)
     calls = [lambda: spins("one", 0.0), lambda: spins("other", 0.0281)]
     assert in_turn(calls, 0.0, rests=True) == pytest.approx([0.02, 0.02])
-    blocks = " ".join(events).split("sleep one one sleep other other")
-    assert len(blocks) == 6
-    assert {one.strip() for one in blocks[1:-1]} == {"sleep " * 4 + "sleep"}
+    waits = " ".join(["sleep"] * 6)
+    there, back = f"other other {waits} one one", "one one sleep other other"
+    assert " ".join(events) == f"one one other other {there} {back} {there} {back} {there}"
     events.clear()
-    assert in_turn([lambda: spins("one", 9.0)], 0.0, rests=True) == pytest.approx([0.02])
+    calls = [lambda: spins("one", 9.0), lambda: spins("other", 9.0)]
+    assert in_turn(calls, 0.0, rests=True) == pytest.approx([0.02, 0.02])
     assert events.count("sleep") == pytest.approx(5 * 50, abs=10)  # it does not wait for ever
 
 

@@ -204,7 +204,8 @@ def in_turn(
 
     Each is called once before; what is quick is called several times at once.  With
     ``rests``, just so many times all that others left running has ended, and the function was
-    called once, before it is timed: threads of its own then find their CPUs free.
+    called once, before it is timed: threads of its own then find their CPUs free.  Every other
+    turn then goes backwards, so that no function waits for itself.
     """
     taken = []
     for call in calls:
@@ -216,10 +217,14 @@ def in_turn(
     rounds = int(budget_s / max(sum(map(lambda a, b: a * b, taken, each)), 1e-9))
     rounds = least if rests else min(50, max(least, rounds))
     times: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, n, found in zip(calls, each, times, strict=True):
+    last = calls[-1]
+    for number in range(rounds):
+        turn = list(zip(calls, each, times, strict=True))
+        for call, n, found in reversed(turn) if rests and number % 2 == 0 else turn:
             if rests:
-                _rest()
+                if call is not last:
+                    _rest()
+                last = call
                 call()
             start = perf_counter()
             for _ in range(n):
