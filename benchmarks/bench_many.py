@@ -1,8 +1,8 @@
 """Time `loopsched.evaluate_many` against a loop over `loopsched.evaluate`, in one run.
 
-Run ``python benchmarks/bench_many.py [--schedules N] [--repeats N] [--arch NAME]``.  Schedules
-are random tilings of the search space of some of DeepBench's problems, then grids of tile sizes
-of matrix products, most of whose waves end within an iteration.  Columns: microseconds a
+Run ``python benchmarks/bench_many.py [--schedules N] [--repeats N] [--jobs N] [--arch
+NAME]``.  Schedules are random tilings of the search space of some of DeepBench's problems, then
+grids of tile sizes, most of whose waves end within an iteration.  Columns: microseconds a
 schedule of `evaluate_many`, of the compiled form in it alone, and of `evaluate` on some of the
 schedules; how many times as fast the first is; per mille of schedules that are left to Python,
 milliseconds each in either; seconds that `evaluate_many` takes for 100,000.  Medians; what is
@@ -23,6 +23,7 @@ from loopsched import (
     Arch,
     Problem,
     Schedule,
+    conv2d,
     evaluate,
     evaluate_many,
     gemm,
@@ -41,7 +42,7 @@ SAMPLE = 200
 GRIDS = (
     (
         "blocks of any size",
-        (1024, 1024, 1024),
+        gemm(m=1024, n=1024, k=1024),
         "M:1024@SM N:1024@SM K:1024 M:{} N:{} K:{}",
         range(8, 208, 8),
         range(8, 208, 8),
@@ -49,7 +50,7 @@ GRIDS = (
     ),
     (
         "odd sizes",
-        (4096, 700, 2048),
+        gemm(m=4096, n=700, k=2048),
         "N:700@SM M:4096@SM K:2048 M:{} N:{} K:{}",
         range(16, 272, 16),
         range(10, 170, 10),
@@ -57,7 +58,7 @@ GRIDS = (
     ),
     (
         "tiles within blocks",
-        (4096, 700, 2048),
+        gemm(m=4096, n=700, k=2048),
         "M:4096@SM N:700@SM K:2048 M:{} N:{} K:{} M:{} N:{}",
         (32, 48, 64, 96, 128),
         (32, 50, 64, 100, 128),
@@ -67,7 +68,7 @@ GRIDS = (
     ),
     (
         "loops around blocks",
-        (4096, 700, 2048),
+        gemm(m=4096, n=700, k=2048),
         "M:4096 N:700 M:{}@SM N:{}@SM K:2048 M:{} N:{} K:{}",
         (512, 1024, 1280, 2048),
         (175, 350, 400),
@@ -75,8 +76,35 @@ GRIDS = (
         (25, 32, 50, 64, 100, 128),
         (8, 16, 32, 64),
     ),
+    (
+        "3x3, items of images",
+        conv2d(n=16, c=32, k=64, h=12, w=120, r=3, s=3, padding=1),
+        "N:16@SM K:64@SM P:12@SM Q:120@SM C:32 R:3 S:3 N:1 K:{} P:{} Q:{} C:{}",
+        (4, 8, 16, 24, 32, 48, 64),
+        range(1, 13),
+        range(4, 124, 4),
+        (1, 2, 4, 8, 16),
+    ),
+    (
+        "5x5, items of images",
+        conv2d(n=16, c=192, k=32, h=28, w=28, r=5, s=5, padding=2),
+        "N:16@SM K:32@SM P:28@SM Q:28@SM C:192 R:5 S:5 N:1 K:{} P:{} Q:{} C:{}",
+        (2, 4, 8, 12, 16, 24, 32),
+        range(1, 29, 2),
+        range(1, 29),
+        (1, 4, 8, 16, 32),
+    ),
+    (
+        "5x5, images in turn",
+        conv2d(n=16, c=192, k=32, h=28, w=28, r=5, s=5, padding=2),
+        "N:16 K:32@SM P:28@SM Q:28@SM C:192 R:5 S:5 K:{} P:{} Q:{} C:{}",
+        (2, 4, 8, 12, 16, 24, 32),
+        range(1, 29, 2),
+        range(1, 29),
+        (1, 4, 8, 16, 32),
+    ),
 )
-"""Grids of tile sizes: a name, the sizes of a product, a schedule, and the numbers in it."""
+"""Grids of tile sizes: a name, a problem, a schedule, and the numbers in it."""
 
 
 def tilings(problem: Problem, arch: Arch, n: int) -> list[Schedule]:
@@ -105,22 +133,23 @@ def one_by_one(problem: Problem, nests: list[Schedule], arch: Arch) -> None:
 
 
 def grids() -> Iterator[tuple[str, Problem, list[Schedule]]]:
-    """Try all tile sizes of some; small grids, and one of 10,000."""
-    for name, (m, n, k), text, *sizes in GRIDS:
-        problem = gemm(m=m, n=n, k=k)
+    """Try all tile sizes of some."""
+    for name, problem, text, *sizes in GRIDS:
         every = (text.format(*tile) for tile in itertools.product(*sizes))
         yield f"grid, {name}", problem, [parse_schedule(one, problem) for one in every]
 
 
-def row(name: str, problem: Problem, nests: list[Schedule], arch: Arch, repeats: int) -> str:
+def row(
+    name: str, problem: Problem, nests: list[Schedule], arch: Arch, repeats: int, jobs: int
+) -> str:
     """Measure some schedules of one problem."""
     n = len(nests)
     lanes = max(1, int(arch.compute.rate(data_type_of(problem, arch))))
     promises.promised_many(problem, nests[:1], arch, lanes)  # loads what is compiled
-    many = micros(lambda: evaluate_many(problem, nests, arch), n, 1)
+    many = micros(lambda: evaluate_many(problem, nests, arch, jobs=jobs), n, 1)
     found = promises.promised_many(problem, nests, arch, lanes)
     left = (found[:, kernels.OUTCOME] == kernels.UNKNOWN).mean() * 1000
-    alone = micros(lambda: promises.promised_many(problem, nests, arch, lanes), n, repeats)
+    alone = micros(lambda: promises.promised_many(problem, nests, arch, lanes, jobs), n, repeats)
     single = micros(lambda: one_by_one(problem, nests[:SAMPLE], arch), SAMPLE, 1)
     numbers = f"{many:8.1f} {alone:8.1f} {single:8.1f} {single / many:6.1f} {left:8.1f}"
     return f"{name:40} {numbers} {many / 10:8.1f}"
@@ -131,6 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--schedules", type=int, default=20_000)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--arch", default="titan_v")
     given = parser.parse_args()
     arch, n = load_arch(given.arch), given.schedules
@@ -140,9 +170,9 @@ def main() -> None:
     for name in ("deepbench_gemm", "deepbench_conv"):
         for problem in load_workload(name).problems[3::45]:
             nests = tilings(problem, arch, n)
-            print(row(problem.name, problem, nests, arch, given.repeats), flush=True)
+            print(row(problem.name, problem, nests, arch, given.repeats, given.jobs), flush=True)
     for title, problem, nests in grids():
-        print(row(title, problem, nests, arch, 1), flush=True)
+        print(row(title, problem, nests, arch, 1, given.jobs), flush=True)
 
 
 if __name__ == "__main__":
