@@ -704,6 +704,28 @@ def test_search_writes_and_verify_accepts(
     assert "line 2: tree, word 0 'R': does not hold" in captured.err
 
 
+def test_it_says_which_loops_the_bounds_cover(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one list where all problems have it, and in one for each where they differ."""
+    file = tmp_path / "proofs.jsonl"
+    lines = []
+    for problem, said in (
+        ("gemm:m=96,n=80,k=64", "(loops over M and N may be split across SM)"),
+        (
+            "conv2d:n=2,c=4,k=8,h=6,w=6,r=3,s=3",
+            "(in some problems, loops over M and N may be split across SM; in others, loops over "
+            "N, K, P and Q may be split across SM)",
+        ),
+    ):
+        assert run(["search", problem, "--proof", str(file)]) == 0
+        lines.append(file.read_text())
+        file.write_text("".join(lines))
+        capsys.readouterr()
+        assert run(["verify", str(file)]) == 0
+        assert said in " ".join(capsys.readouterr().out.split())
+
+
 def test_files_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", str(tmp_path / "none")]) == 3
     (tmp_path / "empty").write_text("")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import perf_counter
 
 import click
@@ -95,7 +96,8 @@ def _print(accepted: list[tuple[int, Verdict, float]]) -> None:
     ]  # fmt: skip
     output.print_table(_COLUMNS, cells, [verdict.schedule for _, verdict, _ in accepted])
     proven = sum(verdict.proven for _, verdict, _ in accepted)
-    spaces = ", or ".join(dict.fromkeys(_space(verdict) for _, verdict, _ in accepted))
+    first, *others = dict.fromkeys(_space(verdict) for _, verdict, _ in accepted)
+    spaces = "; in others, ".join((f"in some problems, {first}" if others else first, *others))
     output.print_text(
         f"Accepted: {len(accepted)}; proven best: {proven}. No schedule of a problem, with any "
         f"loops and tile sizes, is below 'at least' ({spaces})."
@@ -122,9 +124,14 @@ def _gap(verdict: Verdict) -> str:
 
 def _space(verdict: Verdict) -> str:
     shared = [
-        f"loops over {' '.join(dims)} may be split across {unit}"
+        f"loops over {_in_words(dims)} may be split across {unit}"
         for unit, dims in verdict.spatial.items()
     ]
     if verdict.together:
         shared.append(f"all tiles of {verdict.together} at one place")
-    return "; ".join(shared) or "no units"
+    return ", ".join(shared) or "no units"
+
+
+def _in_words(dims: Sequence[str]) -> str:
+    *first, last = dims
+    return f"{', '.join(first)} and {last}" if first else last
