@@ -217,6 +217,8 @@ def _show_summary(sums: Sequence[Summary]) -> None:
     first = "mean error; r: rank correlation" if max(kept) > 3 else "mean error"
     columns = [words(first, shrinks="middle"), *(Column(title) for title in titles)]
     output.print_table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
+    if any("," in row[1] for row in rows):
+        output.print_text("rows: theirs, ours where these differ.")
 
 
 def _mean(error: float | None, unit: str) -> str:
