@@ -338,7 +338,7 @@ def test_measured_files_are_checked(tmp_path) -> None:  # type: ignore[no-untype
         ("gemm,64x64,64,64,32,3,4,8,10\n", "is not MxNxK"),
         (
             "gemm,64x64x64,64,64,32,3,none,8,10\n",
-            "line 2: numbers above zero, whole but for times, are needed: warps missing",
+            "line 2: numbers above zero, whole except times, are needed: warps missing",
         ),
         (
             "dance,64x64x64,64,64,32,3,4,8,10\n",

@@ -418,7 +418,7 @@ def test_measured_parameters_are_whole_and_splits_may_be_left_out(tmp_path: Path
         assert told == wanted.estimate_us
     for warps, parts, said in (("4.5", "8", "warps 4.5"), ("4", "0", "split_k 0")):
         file.write_text(head + row.format(warps=warps, split=parts, registers=""))
-        with pytest.raises(LoopschedError, match=f"whole but for times, are needed: {said}"):
+        with pytest.raises(LoopschedError, match=f"whole except times, are needed: {said}"):
             validate_choices(file, "h200")
 
 

@@ -244,7 +244,7 @@ class Evaluation(Shown):
 
     @cached_property
     def least_dram_bytes(self) -> int:
-        """No schedule moves less through an outermost level of this size.
+        """No schedule moves less through an outermost cache of this size.
 
         The communication bound of its usable capacity, or of all that is on chip where some
         tensors pass the level; found when it is asked for.

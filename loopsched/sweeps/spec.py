@@ -70,7 +70,7 @@ class Spec:
     workloads : tuple of Chosen
     objectives : tuple of str
     goal : Goal
-        Of each search, but for its objective.
+        Of each search, except its objective.
     """
 
     data: Mapping[str, Any]

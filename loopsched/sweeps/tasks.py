@@ -25,7 +25,7 @@ class Batch:
     ----------
     tasks : tuple of Task
     goal : Goal
-        Of each search, but for its objective.
+        Of each search, except its objective.
     versions : tuple of (str, str)
         What the process that works on it must run.
     attempt : int

@@ -183,7 +183,7 @@ def _cases(
         wrong += [] if _is_positive(time_us) else ["time_us"]
         if wrong:
             told = ", ".join(f"{name} {shown(line.get(name))}" for name in wrong)
-            faults.append(f"{place}: numbers above zero, whole but for times, are needed: {told}")
+            faults.append(f"{place}: numbers above zero, whole except times, are needed: {told}")
             continue
         case = cases.setdefault(key, _Case(family, data_type, key[2], [], None))
         case.rows.append(line)
