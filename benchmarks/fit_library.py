@@ -292,7 +292,8 @@ def content_of(lanes: Calibration, tensor: Calibration) -> dict[str, object]:
             "v100 fp16": held["fp16"] | {"basis": "V100 fp16 GEMMs held out of the fit"},
             "titan_v fp16_as_fp32": spread(titan_v)
             | {"basis": "GEMMs of report 003 on a Titan V; its tile was chosen on them"},
-            "another gpu": wide | {"basis": "fp32 GEMMs of Titan Xp and M40; no fit for this GPU"},
+            "another gpu": wide
+            | {"basis": "fp32 GEMMs measured on Titan Xp and M40, with a model fitted to neither"},
             "other": {
                 "low": round(min(wide["low"], held["fp16"]["low"]) / 1.25, 3),
                 "high": round(max(wide["high"], held["fp16"]["high"]) * 1.25, 3),

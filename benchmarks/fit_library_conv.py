@@ -323,7 +323,9 @@ def spreads(
             others = [row for gpu in ("TitanXp", "M40") for row in chosen(rows, gpu, "fp32", word)]
             wide = errors(others, fitted, is_known)
             found[f"other fp32 {pass_} {kind}"] = spread(
-                wide, f"fp32 {pass_} layers of Titan Xp and M40; no fit for this GPU{how}"
+                wide,
+                f"fp32 {pass_} layers measured on Titan Xp and M40, with a model fitted to neither"
+                f"{how.replace(',', ';')}",
             )
             other = spread(
                 wide,

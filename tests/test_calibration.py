@@ -229,7 +229,7 @@ def test_a_ring_visits_every_line_once(lines: int) -> None:
 def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArchError, match=r"no shipped machine is like 'NVIDIA X1'.*3\.0.*--like"):
         calibrate_gpu(device=FakeGpu(properties=replace(H200, name="NVIDIA X1", capability=(3, 0))))
-    with pytest.raises(ArchError, match="'diannao' is no GPU"):
+    with pytest.raises(ArchError, match="'diannao' is not a GPU"):
         calibrate_gpu(device=FakeGpu(), like="diannao")
     with pytest.raises(ArchError, match=r"DRAM delivered 6e\+12 B/s, more than the 4\.814e\+12"):
         calibrate_gpu(device=FakeGpu(dram_rate=6e12))

@@ -127,7 +127,7 @@ def test_a_schedule_is_described(capsys: pytest.CaptureFixture[str]) -> None:
         (("mapped", *GEMM, "--layout", "A=M"), "each axis once is needed"),
         (("mapped", GEMM[0], GEMM[1].replace("thread_x", "thread_w")), "no unit 'thread_w'"),
         (("mapped", *GEMM, "--read", "A=global@K"), "only shared memory has a place"),
-        (("mapped", *GEMM, "--registers", "900"), "registers of a thread; at most 255"),
+        (("mapped", *GEMM, "--registers", "900"), "registers per thread; at most 255"),
         (("mapped", GEMM[0], "M:1024 N:1024 K:1024@thread_x"), "threads cannot run it"),
     ],
 )

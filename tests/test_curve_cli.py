@@ -96,6 +96,9 @@ def test_table_of_one_problem_shows_what_to_do_at_its_knees(
         line = next(line for line in text.splitlines() if line.lstrip().startswith(size))
         assert f" {scaled(2 * curve.macs / knee.dram_bytes)} " in line
     assert "Highest operational intensity" in text
+    said = " ".join(call(capsys, SMALL, "--show", "bandwidth").split())
+    assert "Least DRAM bandwidth, with one buffer of 96 KiB (L1) or 4.5 MiB (L2) below DRAM" in said
+    assert "at which the units never wait, over all tile sizes and loop orders" in said
     assert "knee" in text
 
 
@@ -105,6 +108,7 @@ def test_shown_quantity(capsys: pytest.CaptureFixture[str]) -> None:
         assert line[0].split()[-2:] == [show, "gap"]
         *_, value, gap = line[2].split()
         assert value.endswith(unit)
+        assert "gap: DRAM above the least of nests" in " ".join(line)
         assert gap == "0"
 
 

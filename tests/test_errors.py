@@ -104,7 +104,7 @@ def test_signatures_say_where_text_is_taken() -> None:
         (lambda: loopsched.validate_cpu(3), "source is 3; a sequence is needed, a Problem each"),
         (lambda: loopsched.pick(3, "h200"), "problem is 3; a Problem, an Attention or a Grouped"),
         (lambda: loopsched.load_network(3), "network is 3; a name or a path is needed"),
-        (lambda: loopsched.load_onnx(3), "3 is no path"),
+        (lambda: loopsched.load_onnx(3), "3 is not a path"),
         (lambda: loopsched.from_timeloop(3), "timeloop is 3; text is needed"),
     ],
 )

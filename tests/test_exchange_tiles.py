@@ -183,7 +183,7 @@ class TestZigZag:
         assert mapping[0]["spatial_mapping"] == {"D2": ["D, 7"]}
         said = ": the order of the temporal loops (innermost first: D:9 C:64 K:64) is not written: "
         assert [text.split(said)[0] for text in made.lost[:2]] == ["m60 n64 k64", "other"]
-        assert "refuses an order" in made.lost[0]
+        assert "accepts a given order on none" in made.lost[0]
         assert len(made.lost) == 3
         assert "temporal_ordering" not in mapping[0]
         wanted = to_zigzag([(problem, lanes_only)], TITAN_V, ordering=True)

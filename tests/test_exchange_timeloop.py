@@ -244,7 +244,8 @@ def test_notes_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     notes = capsys.readouterr().err.splitlines()
     assert len(notes) == len(set(notes))
     assert "note: L2 is a cache; Timeloop places tiles in it" in notes
-    assert any(text.startswith("note: fc6: L2: its tile is") for text in notes)
+    told = "note: fc6: its tile at L2 is 144.1 MiB, more than L2's 4.5 MiB; Timeloop will refuse"
+    assert f"{told} the mapping" in notes
 
 
 @given(problems())

@@ -116,9 +116,9 @@ def test_asking_for_more_never_gives_more_blocks(
     ("asked", "said"),
     [
         ((0, 32, 0), "threads is 0"),
-        ((2048, 300, 0), "(?s)2048 threads of a block; at most 1024.*300 registers of a thread"),
+        ((2048, 300, 0), "(?s)2,048 threads per block; at most 1,024.*300 registers per thread"),
         ((1024, 65, 0), "registers: an SM cannot hold"),
-        ((32, 32, 100_000), "100,000 B of shared memory of a block; at most 96 KiB is allowed"),
+        ((32, 32, 100_000), "100,000 B of shared memory per block; at most 96 KiB is allowed"),
     ],
 )
 def test_what_does_not_fit_is_said(asked: tuple[int, int, int], said: str) -> None:

@@ -364,7 +364,7 @@ def test_what_never_was_measured_has_a_wider_spread() -> None:
     widths = [found.high_s / found.low_s for found in (known, other, strange)]
     assert widths == sorted(widths)
     assert "wider than any measured one" in strange.basis
-    assert "no fit for this GPU" in other.basis
+    assert "fitted to neither" in other.basis
 
 
 def test_scaled_architectures_keep_their_library() -> None:

@@ -303,7 +303,7 @@ def test_faults_are_named() -> None:
         tiled_gemm(problem, V100, tile=(64, 8))  # type: ignore[arg-type]
     with pytest.raises(ProblemError, match="split_k is 65; K has only 64 elements"):
         tiled_gemm(problem, V100, split_k=65)
-    with pytest.raises(InputError, match="512 KiB of shared memory of a block; at most 96 KiB is"):
+    with pytest.raises(InputError, match="512 KiB of shared memory per block; at most 96 KiB is"):
         tiled_gemm(problem, V100, tile=(256, 256, 64), stages=4, threads=512)
     with pytest.raises(ProblemError, match="a forward conv2d without groups is needed"):
         tiled_conv(problem, V100)

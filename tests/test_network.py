@@ -295,7 +295,7 @@ def test_lengths_go_into_the_text_of_a_model() -> None:
         model_text("a.onnx", None, ["s"])
     with pytest.raises(WorkloadError, match="two lengths"):
         model_text("a.onnx", 2, ["batch=3"])
-    with pytest.raises(WorkloadError, match="'vgg16' is none"):
+    with pytest.raises(WorkloadError, match="'vgg16' is not one"):
         load_network("vgg16", batch=2)
 
 

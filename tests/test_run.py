@@ -566,7 +566,14 @@ def test_check_names_what_it_was_held_against(capsys: pytest.CaptureFixture[str]
     assert (row["reference"], row["library"]) == ("ONNX Runtime", "")
     assert run(["run", "gemm:m=4,n=5,k=6", "--check"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "all results equal NumPy's, and ONNX Runtime's problem" in said
+    assert "all results equal NumPy's and ONNX Runtime's problem" in said
+
+
+def test_integers_have_no_flop_and_no_numpy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "gemm:m=4,n=5,k=6", "--type", "int8"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert " NumPy GOP/s " in said
+    assert said.endswith("NumPy -: not timed in int8.")
 
 
 def test_chosen_layers_are_not_all_layers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -586,7 +593,7 @@ def test_lengths_of_a_model_that_is_an_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["run", "--onnx", "resnet50", "--batch", "2"]) == 3
-    assert "'resnet50' is none" in capsys.readouterr().err
+    assert "'resnet50' is not one" in capsys.readouterr().err
     assert run(["run", "--batch", "2"]) == 2
     onnx = pytest.importorskip("onnx")
     kind, helper = onnx.TensorProto.FLOAT, onnx.helper

@@ -299,8 +299,8 @@ def test_vary_texts() -> None:
         "'dram' is not KEY=FACTOR,..., such as dram.bandwidth=0.5,2",
         "'=2' is not KEY=FACTOR,..., such as dram.bandwidth=0.5,2",
         "'a=' is not KEY=FACTOR,..., such as dram.bandwidth=0.5,2",
-        "b: factor 'x' is no number; the machine's value is multiplied by it",
-        "b: factor '' is no number; the machine's value is multiplied by it",
+        "b: factor 'x' is not a number; give what to multiply the machine's value by, such as 2",
+        "b: factor '' is not a number; give what to multiply the machine's value by, such as 2",
     )
 
 
@@ -316,8 +316,8 @@ def test_all_that_is_wrong_is_told_before_any_search() -> None:
     said = str(caught.value)
     assert len(caught.value.problems) == 8
     assert "no 'dram.bandwith'; did you mean 'DRAM.bandwidth'?" in said
-    assert "DRAM.bandwidth: factor nan is no number from 1e-06 to 1e+06" in said
-    assert "DRAM.bandwidth: factor '2' is no number" in said
+    assert "DRAM.bandwidth: factor nan is not a number from 1e-06 to 1e+06" in said
+    assert "DRAM.bandwidth: factor '2' is not a number" in said
     assert "compute.clock: no factors" in said
     with pytest.raises(ConstraintError, match=r"buffer.capacity times 0.1: .*capacity"):
         sensitivity(TINY, arch, {"buffer.capacity": [0.1]})

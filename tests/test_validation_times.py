@@ -171,7 +171,9 @@ def test_hand_written_kernels() -> None:
     # Measured: 50 us.
     assert isinstance(found["estimate_us"], float)
     assert 10 < found["estimate_us"] < 250
-    with pytest.raises(InputError, match=r"2 errors\n.*time_us is missing.*\n.*is no known kernel"):
+    with pytest.raises(
+        InputError, match=r"2 errors\n.*time_us is missing.*\n.*is not a known kernel"
+    ):
         parse_times("case,time_us\ndirec S=3,\n")
 
 

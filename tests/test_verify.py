@@ -687,7 +687,10 @@ def test_search_writes_and_verify_accepts(
     assert run(["search", "gemm:m=96,n=80,k=64", "--proof", file]) == 0
     capsys.readouterr()
     assert run(["verify", file, "--arch", "titan_v"]) == 0
-    assert "Accepted: 1; proven best: 1." in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "Accepted: 1; proven best: 1." in told
+    assert "best     bound" in told
+    assert "is below 'bound'" in told
     assert run(["verify", file, "--arch", "h200"]) == 3
     assert "is about 'titan_v', not 'h200'" in capsys.readouterr().err
     text = Path(file).read_text()

@@ -83,7 +83,7 @@ def read_bytes(
         large.  Nothing blocks, and no more than ``most_bytes`` are held.
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise error(f"{show(path)} is no path; that of {what} is needed")
+        raise error(f"{show(path)} is not a path; that of {what} is needed")
     where = named(path) if where is None else where
     try:
         # A pipe that nobody writes to would block.

@@ -36,11 +36,13 @@ _KEYS = {
     "intensity": ("operational_intensity", ""),
 }
 _SENTENCES = {
-    "traffic": "Least DRAM traffic{found}",
-    "bandwidth": "Least DRAM bandwidth{found} at which the units never wait",
-    "intensity": "Highest operational intensity{found} (FLOP per byte of DRAM traffic)",
+    "traffic": "Least DRAM traffic{found} with {buffer}",
+    "bandwidth": "Least DRAM bandwidth{found}, with {buffer}, at which the units never wait",
+    "intensity": "Highest operational intensity{found} (FLOP per byte of DRAM traffic) with "
+    "{buffer}",
 }
 _BUFFERS = {"explicit": "one buffer", "lru": "one LRU cache (promised)"}
+_GAP = "gap: DRAM above the least of nests that keep the tiles of all tensors at one place, at most"
 _MOST_KNEES = 3
 
 
@@ -192,7 +194,7 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
     room = " or ".join(known) or "any capacity"
     found = "" if all(map(_is_proven, rows)) else " found"
     output.print_text(
-        f"{_SENTENCES[show].format(found=found)} with {buffer.format(room)}, over "
+        f"{_SENTENCES[show].format(found=found, buffer=buffer.format(room))}, over "
         "all tile sizes and loop orders. Capacity beyond 'enough' saves nothing; at a knee the "
         f"curve flattens. {_proven(rows)}"
     )
@@ -262,9 +264,8 @@ def _print_knees(one: Staircase, machine: Arch) -> None:
     output.print_table(columns, rows, schedules)
     click.echo()
     output.print_text(
-        "gap: DRAM above the least of nests that keep the tiles of all tensors at one place, at "
-        "most; lower bound: no execution in any order moves less; needs: bandwidth at which the "
-        "units never wait for DRAM."
+        f"{_GAP}; lower bound: no execution in any order moves less; needs: bandwidth at which "
+        "the units never wait for DRAM."
     )
 
 
@@ -283,6 +284,8 @@ def _print_points(rows: Sequence[Row], show: Form) -> None:
         Column("gap", lambda row: _gap(row["dram_bytes"], row["nest_bound_bytes"])),
     ]
     output.print_table(columns, rows, [row["schedule"] for row in rows if "schedule" in row])
+    click.echo()
+    output.print_text(f"{_GAP}.")
 
 
 def _plot(report: _Report, name: str, show: Form, targets: tuple[Path, ...]) -> None:

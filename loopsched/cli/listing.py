@@ -102,9 +102,9 @@ def show_arch(arch: Arch) -> None:
     output.print_table(columns, [compute], [_sources(compute.sources)])
     click.echo()
     output.print_table(
-        (words("data type"), Column("MAC/cycle per unit"), Column("peak", unit="FLOP/s")),
+        (words("data type"), Column("MAC/cycle per unit"), Column("peak")),
         [
-            (name, f"{rate:g}", 2 * compute.peak_macs_per_s(name))
+            (name, _grouped(rate), _peak(2 * compute.peak_macs_per_s(name), name))
             for name, rate in compute.macs_per_cycle_per_unit
         ],
     )
@@ -126,6 +126,14 @@ def show_arch(arch: Arch) -> None:
             [[each.name, f"{each.value:,}", each.unit] for each in arch.constants],
             [each.source for each in arch.constants],
         )
+
+
+def _grouped(rate: float) -> str:
+    return f"{int(rate):,}" if rate == int(rate) else f"{rate:g}"
+
+
+def _peak(rate: float, data_type: str) -> str:
+    return scaled(rate, "OP/s" if data_type.startswith("int") else "FLOP/s")
 
 
 def _listed(part: object, keys: Sequence[Key]) -> dict[str, str]:

@@ -113,6 +113,6 @@ def _print(rows: Sequence[Row], fronts: Mapping[str, Sequence[Tradeoff]], machin
     output.print_text(
         f"On {machine}: {count(len(rows), 'schedule')} on the Pareto front of time, DRAM traffic "
         "and capacity. Searched at each capacity of the level next to memory: the fastest "
-        "schedule, the one that moves least, and schedules between them in steps of "
-        f"{100 * STEP:g} %."
+        "schedule, the one that moves least, and schedules between them, so close that one of "
+        f"them is within {100 * STEP:g} % of any other schedule in both time and traffic."
     )

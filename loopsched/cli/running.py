@@ -135,14 +135,14 @@ def _rows(
 _REFERENCES = {"numpy": "NumPy"}
 
 
-def _columns(reference: str) -> tuple[Column, ...]:
+def _columns(reference: str, is_integer: bool) -> tuple[Column, ...]:
     return (
         words("problem", "problem", shrinks="middle"),
         Column("promised", "promised_s", "s", spare=2),
         Column("estimated", "estimate_s", "s", spare=1),
         Column("measured", "measured_s", "s"),
         Column(reference, "reference_s", "s"),
-        Column("GFLOP/s", "gflops", ""),
+        Column("GOP/s" if is_integer else "GFLOP/s", "gflops", ""),
         words("bound by", "bound_by", spare=1),
     )
 
@@ -152,7 +152,7 @@ def _show(rows: list[Row], chosen: int, machine: Arch) -> None:
     names = dict.fromkeys(row["reference"] for row in rows)
     checked = "all results equal NumPy's"
     if "ONNX Runtime" in names:
-        checked += ", and ONNX Runtime's" + ", where it was run" * (len(names) > 1)
+        checked += " and ONNX Runtime's" + ", where it was run" * (len(names) > 1)
     output.print_text(
         f"{rows[0]['data_type']} on {count(threads, 'thread')}, planned for "
         f"{machine.title or machine.name}; {checked}"
@@ -161,7 +161,10 @@ def _show(rows: list[Row], chosen: int, machine: Arch) -> None:
     if libraries:
         output.print_text(f"NumPy multiplies with {', '.join(libraries)}")
     named = " or ".join(_REFERENCES.get(name, name) for name in names)
-    output.print_table(_columns(named), rows, [row["plan"] for row in rows])
+    is_integer = all(row["data_type"] == "int8" for row in rows)
+    output.print_table(_columns(named, is_integer), rows, [row["plan"] for row in rows])
+    if is_integer and all(row["reference_s"] is None for row in rows):
+        output.print_text(f"{named} -: not timed in int8.")
     if len(rows) > 1:
         total = {
             name: sum(row[name] * row["count"] for row in rows)

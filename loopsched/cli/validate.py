@@ -124,7 +124,7 @@ def _sums(summary: Mapping[str, object]) -> Iterable[list[str]]:
         rank = errors["rank_correlation"]
         yield [
             title,
-            str(errors["rows"]),
+            f"{errors['rows']:,}",
             *("" if share is None else percent(share) for share in shares),
             "" if rank is None else f"{rank:.3f}",
         ]

@@ -71,7 +71,7 @@ _PROBLEMS = (
 )
 _GROUPS = (
     words("group", lambda one: f"{one['kind']} {one['data_type']}"),
-    Column("problems", "problems"),
+    Column("problems", "problems", "{:,}".format),
     Column("first", lambda one: f"{one['first_1']:.3f} {one['first_1_worst']:.3f}"),
     Column("of 5", lambda one: f"{one['first_5']:.3f} {one['first_5_worst']:.3f}"),
     Column("of 10", lambda one: f"{one['first_10']:.3f} {one['first_10_worst']:.3f}", spare=1),
@@ -103,6 +103,6 @@ def _show(found: ChoiceValidation) -> None:
         output.print_text(f"Measured, but unable to run by the model: {count(refused, 'row')}.")
     for kind, many in found.summary["left_out"].items():
         rows = count(many, "row")
-        output.print_text(f"Left out: {rows} of kind '{kind}', which is no kernel family.")
+        output.print_text(f"Left out: {rows} of kind '{kind}', which is not a kernel family.")
     shares = [one["set_share"] for one in found.problems]
     output.print_text(f"The largest set is {percent(max(shares))} of its space.")

@@ -127,12 +127,12 @@ def _from_us(time_us: float) -> str:
 _VOLTA = ("V100", "TitanV", "v100", "titan_v", "titan_v_report_003")
 _GROUPS = (
     words("group", "title"),
-    Column("rows", "rows"),
+    Column("rows", "rows", "{:,}".format),
     Column("MAPE", "mape", "%"),
     Column("median", "median_error", "%", spare=1),
     Column("ratio", "geometric_mean_ratio", "{:.2f}".format),
     Column("rank", "rank_correlation", "{:.3f}".format, spare=2),
-    Column("below", "bound_violations"),
+    Column("below", "bound_violations", "{:,}".format),
     Column("in interval", "within_spread", "%", spare=3),
     Column("roofline", "roofline_mape", "%", spare=4),
     Column("report 003", "report003_mape", "%", spare=5),
@@ -167,11 +167,15 @@ def _show(found: TimeValidation) -> None:
         output.print_table(_WORST, worst, [row["reason"] for row in worst])
     click.echo()
     of_report = f", of report 003's model {percent(summary['report003_mape'])}" if has_volta else ""
+    from loopsched.validation.time_files import REPORT_PRECISION
+
+    is_report = any(row.get("precision") == REPORT_PRECISION for row in rows)
+    half = f" {REPORT_PRECISION}: fp32 arithmetic on fp16 data." if is_report else ""
     known = "from the file" if summary["algorithm"] == "known" else "the library's choice"
     output.print_text(
         "Errors are relative to the measurement; MAPE and median are of absolute errors. ratio: "
         "geometric mean of estimate over measurement; rank: rank correlation of the two; below: "
-        f"measurements below the bound. Algorithms of convolutions: {known}."
+        f"measurements below the bound. Algorithms of convolutions: {known}.{half}"
     )
     output.print_text(
         f"{percent(summary['within_spread'])} of the measurements are within the 80 % "

@@ -19,7 +19,7 @@ _COLUMNS = (
     words("machine"),
     words("objective"),
     Column("best"),
-    Column("at least"),
+    Column("bound"),
     Column("gap"),
     Column("boxes", spare=1),
     Column("checked in", spare=2),
@@ -90,7 +90,7 @@ def _print(accepted: list[tuple[int, Verdict, float]]) -> None:
             str(number), verdict.problem.name, verdict.arch.name, verdict.objective,
             _value(verdict, float(verdict.best)), _value(verdict, float(verdict.bound)),
             _gap(verdict),
-            str(verdict.boxes), scaled(seconds, "s"),
+            f"{verdict.boxes:,}", scaled(seconds, "s"),
         ]
         for number, verdict, seconds in accepted
     ]  # fmt: skip
@@ -100,7 +100,7 @@ def _print(accepted: list[tuple[int, Verdict, float]]) -> None:
     spaces = "; in others, ".join((f"in some problems, {first}" if others else first, *others))
     output.print_text(
         f"Accepted: {len(accepted)}; proven best: {proven}. No schedule of a problem, with any "
-        f"loops and tile sizes, is below 'at least' ({spaces})."
+        f"loops and tile sizes, is below 'bound' ({spaces})."
     )
     outside = sum(not verdict.covered for _, verdict, _ in accepted)
     if outside:

@@ -102,8 +102,8 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
     }
     found |= _launch(problem, blocks, arch)
     lost += [
-        f"BLOCK_{dim} is {blocks[dim]}, with a mask: the schedule's tile of {size} is no power "
-        "of two"
+        f"BLOCK_{dim} is {blocks[dim]}, with a mask: the schedule's tile of {size} is not a "
+        "power of two"
         for dim, size in tile.items()
         if size & (size - 1)
     ]

@@ -234,7 +234,7 @@ def _mapping(
     if inward and not ordering:
         lost.append(
             f"the order of the temporal loops (innermost first: {order}) is not written: ZigZag "
-            "orders them itself, and refuses an order on every machine that it comes with"
+            "orders them itself, and accepts a given order on none of the machines that it ships"
         )
     elif inward and cut:
         lost.append(

@@ -194,7 +194,7 @@ def profile(kernel: Kernel, arch: Arch) -> Profile:
     Raises
     ------
     ArchError
-        If the machine is no GPU.
+        If the machine is not a GPU.
     InputError
         If no block fits on a multiprocessor.
 

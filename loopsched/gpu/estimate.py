@@ -56,7 +56,7 @@ def estimate_kernel(
     Raises
     ------
     ArchError
-        If the machine is no GPU.
+        If the machine is not a GPU.
     InputError
         If no block fits on an SM, ``caches`` is neither word, or the clock is
         not above zero.

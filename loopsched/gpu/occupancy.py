@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopsched.base.arguments import Checker, show
+from loopsched.base.arguments import Checker
 from loopsched.base.errors import InputError
 from loopsched.base.units import format_capacity
 from loopsched.machines.gpu_limits import Gpu
@@ -88,7 +88,7 @@ def occupancy(gpu: Gpu, threads: int, registers: int, shared_bytes: int = 0) -> 
     if taken:
         limits += (("shared memory", gpu.shared_bytes // taken),)
     InputError.refuse(
-        f"a block of {threads} threads does not fit",
+        f"a block of {threads:,} threads does not fit",
         _excesses(gpu, threads, registers, shared_bytes, dict(limits)),
     )
     blocks = min(many for _, many in limits)
@@ -112,17 +112,17 @@ def _excesses(
     gpu: Gpu, threads: int, registers: int, shared_bytes: int, limits: dict[str, int]
 ) -> list[str]:
     asked = (
-        ("threads of a block", threads, gpu.max_block_threads),
-        ("registers of a thread", registers, gpu.max_thread_registers),
+        ("threads per block", threads, gpu.max_block_threads),
+        ("registers per thread", registers, gpu.max_thread_registers),
     )
     faults = [
-        f"{show(value)} {what}; at most {most} are allowed"
+        f"{value:,} {what}; at most {most:,} are allowed"
         for what, value, most in asked
         if value > most
     ]
     if shared_bytes > (most := gpu.max_block_shared_bytes):
         faults.append(
-            f"{format_capacity(shared_bytes)} of shared memory of a block; at most "
+            f"{format_capacity(shared_bytes)} of shared memory per block; at most "
             f"{format_capacity(most)} is allowed"
         )
     if not faults:

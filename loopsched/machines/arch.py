@@ -302,7 +302,7 @@ class Arch(Shown):
         Raises
         ------
         ArchError
-            If the machine is no GPU.
+            If the machine is not a GPU.
         """
         if self.gpu is None:
             raise ArchError(

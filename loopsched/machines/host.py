@@ -275,7 +275,10 @@ def _rates(host: Host, fma: int) -> dict[str, Any]:
         tile, macs = tiles[name]
         word, many = next(((word, many) for word, many in choices if word in has), ("", 0))
         if tile in has:
-            source = f"Derived: {tile}, tiles of 16 x 16 in 16 cycles (Intel's manual, from memory)"
+            source = (
+                f"Derived: {tile}, tiles of 16 x 16 in 16 cycles "
+                "(Intel's manual, recalled, not looked up)"
+            )
             rates[name] = {"value": f"{macs} MAC/cycle", "source": source}
         elif many:
             source = f"Derived: {word}, {many} x fp32, assuming as many instructions per cycle"

@@ -85,7 +85,7 @@ def model_text(
     if not is_model(text):
         raise WorkloadError(
             "--batch, --dim, --input and --input-value are for ONNX models, files that end in "
-            f".onnx; {show(text)} is none"
+            f".onnx; {show(text)} is not one"
         )
     _given(text, ",".join(given))
     return f"{text}{',' if _parts(text)[1] else ':'}{','.join(given)}"
@@ -165,7 +165,7 @@ def load_network(
     if not is_model(text):
         if batch is not None or dims or inputs or values:
             raise WorkloadError(
-                f"batch, dims, inputs and values are for ONNX models; {show(text)} is none"
+                f"batch, dims, inputs and values are for ONNX models; {show(text)} is not one"
             )
         if _is_yaml(text):
             from loopsched.network.zigzag_layers import load_zigzag

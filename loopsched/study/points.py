@@ -111,8 +111,8 @@ def parse_vary(texts: Sequence[str]) -> dict[str, tuple[float, ...]]:
             try:
                 found[key] = (*found.get(key, ()), float(word))
             except ValueError:
-                meant = "the machine's value is multiplied by it"
-                faults.append(f"{key}: factor '{word.strip()}' is no number; {meant}")
+                meant = "give what to multiply the machine's value by, such as 2"
+                faults.append(f"{key}: factor '{word.strip()}' is not a number; {meant}")
     ConstraintError.refuse("vary", faults)
     return found
 
@@ -155,7 +155,7 @@ def changed_machines(arch: Arch, vary: Mapping[str, Sequence[float]] | None) -> 
                 wanted.setdefault(name, {})[float(factor)] = None
             else:
                 allowed = f"from {LEAST_FACTOR:g} to {MOST_FACTOR:g}"
-                faults.append(f"{name}: factor {show(factor)} is no number {allowed}")
+                faults.append(f"{name}: factor {show(factor)} is not a number {allowed}")
     if sum(map(len, wanted.values())) > MOST_POINTS:
         faults.append(f"more than {MOST_POINTS} points")
     points = [Changed("", 1.0, 1.0, arch)]

@@ -239,7 +239,7 @@ def sensitivity(
         If a key, a factor or an argument is not allowed, or parameters are to be
         ranked by estimates and a problem has none.
     ArchError
-        If kernels are to be estimated and the machine is no GPU.
+        If kernels are to be estimated and the machine is not a GPU.
 
     See Also
     --------

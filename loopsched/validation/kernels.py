@@ -71,7 +71,7 @@ def kernel_of(case: str, registers: int | None = None) -> Kernel:
             kernel = build(*words)
             return replace(kernel, name=case.strip(), registers=registers or kernel.registers)
     raise InputError(
-        f"case '{case}' is no known kernel; known are 'filt_NAME R= S= Z= b=XxY' (NAME: rowmap, "
+        f"case '{case}' is not a known kernel; known are 'filt_NAME R= S= Z= b=XxY' (NAME: rowmap, "
         "colmap, shared, coarse2), 'direct S= K= Ni= Nn= b=', 'gemm_tileT M= N= K=', "
         "'gemm_naiveT M= N= K='"
     )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from loopsched.base.errors import ScheduleError, nearest
+from loopsched.base.units import binary, format_capacity
 from loopsched.exchange.factors import Factor, factors, rounded
 from loopsched.exchange.names import free_name
 from loopsched.exchange.timeloop.nodes import Node
@@ -227,8 +228,11 @@ def overfull(problem: Problem, found: Sequence[Block]) -> list[str]:
             continue
         held = _held_bytes(problem, extents, block.node)
         if held > level.usable_bytes:
+            size, room = binary(held), format_capacity(level.usable_bytes)
+            if size == binary(level.usable_bytes):
+                size = f"{held:,} B"
             said.append(
-                f"{level.name}: its tile is {held} bytes, more than its "
-                f"{level.usable_bytes}: Timeloop will refuse the mapping"
+                f"its tile at {level.name} is {size}, more than {level.name}'s "
+                f"{room}; Timeloop will refuse the mapping"
             )
     return said[::-1]

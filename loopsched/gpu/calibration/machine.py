@@ -158,7 +158,7 @@ def calibrate_gpu(
         base = as_arch(like)
         is_same = base == _shipped_itself(told)
     if base.gpu is None:
-        raise ArchError(f"calibrate gpu: '{base.name}' is no GPU")
+        raise ArchError(f"calibrate gpu: '{base.name}' is not a GPU")
     when = date or dt.datetime.now(dt.UTC).date().isoformat()
     figures = measure(device)
     data = arch_to_dict(base)

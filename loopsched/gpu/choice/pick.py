@@ -277,7 +277,7 @@ def pick(
     InputError
         If an argument is not allowed, or no configuration can run.
     ArchError
-        If the architecture is no GPU or lacks the data type.
+        If the architecture is not a GPU or lacks the data type.
 
     Notes
     -----

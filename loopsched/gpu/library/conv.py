@@ -70,7 +70,7 @@ def conv_estimate(
     InputError
         If no tile of the library fits on an SM.
     ArchError
-        If the architecture is no GPU or lacks the data type.
+        If the architecture is not a GPU or lacks the data type.
 
     See Also
     --------

@@ -56,7 +56,7 @@ def gemm_estimate(
     InputError
         If no tile of the library fits on an SM.
     ArchError
-        If the architecture is no GPU or lacks the data type.
+        If the architecture is not a GPU or lacks the data type.
 
     See Also
     --------

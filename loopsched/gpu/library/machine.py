@@ -104,7 +104,7 @@ def machine_of(arch: Arch, data_type: str) -> Machine:
     Raises
     ------
     ArchError
-        If the architecture is no GPU, or has no rate for the data type.
+        If the architecture is not a GPU, or has no rate for the data type.
 
     Examples
     --------

@@ -186,7 +186,7 @@ def tiled_gemm(
     InputError
         If no block fits on an SM, with every resource that it exceeds.
     ArchError
-        If the architecture is no GPU or lacks the data type.
+        If the architecture is not a GPU or lacks the data type.
 
     Examples
     --------
