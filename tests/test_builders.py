@@ -113,7 +113,7 @@ def test_output_size_counts_the_windows_that_fit(
             conv2d, c=1, k=1, h=h, w=9, r=r, s=1, stride=(stride, 1),
             dilation=(dilation, 1), padding=(top, bottom, 0, 0),
         )  # fmt: skip
-        assert fault.startswith(f"h is {h}, {h + top + bottom} with padding")
+        assert fault.startswith(f"h is {h} ({h + top + bottom} with padding)")
         return
     problem = conv2d(
         c=1, k=1, h=h, w=9, r=r, s=1, stride=(stride, 1), dilation=(dilation, 1),
@@ -383,8 +383,8 @@ BAD_CONV = [
     ({"h": None}, r"h \(input\) and p \(output\): neither is given; give exactly one"),
     ({"p": 7}, r"h \(input\) and p \(output\): both are given; give exactly one"),
     ({"w": None}, r"w \(input\) and q \(output\): neither is given"),
-    ({"h": 2}, "h is 2, 2 with padding; the filter covers 3 "),
-    ({"w": 4, "dilation": 2}, "w is 4, 4 with padding; the filter covers 5 "),
+    ({"h": 2}, r"h is 2 \(2 with padding\), but the filter covers 3 "),
+    ({"w": 4, "dilation": 2}, r"w is 4 \(4 with padding\), but the filter covers 5 "),
     ({"h": None, "p": 1, "padding": 2}, "p is 1: its windows reach 3 positions, all of them pad"),
     ({"stride": 0}, "stride is 0; a whole number >= 1"),
     ({"stride": (1, 0)}, r"stride\[1\] is 0; a whole number"),

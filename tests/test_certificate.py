@@ -34,6 +34,11 @@ def test_a_gap_is_relative_to_the_bound() -> None:
     assert (told.proven, told.unlogged, told.value) == (False, "nobody knows", 10.0)
 
 
+def test_a_certificate_is_short_to_read() -> None:
+    told = repr(Certificate(False, 8.0, 10.0, 1, space_of(PROBLEM, TITAN)))
+    assert told == "Certificate(proven=False, lower_bound=8.0, value=10.0, nodes=1)"
+
+
 @pytest.mark.parametrize("value", ["promised", "point", "low"])
 def test_objectives_are_those_of_the_traffic_that_is_gone_by(value: str) -> None:
     arch = powered(TITAN).with_value("L2.bandwidth", 2e11).with_value("L1.capacity", 9000)

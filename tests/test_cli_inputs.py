@@ -47,6 +47,16 @@ def test_proofs_are_told_from_rows(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err.endswith(wanted)
 
 
+def test_other_files_than_proofs_get_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "caches.yaml"
+    file.write_text("name: caches\nlevels: []\n")
+    assert run(["verify", str(file)]) == 3
+    wanted = f"Error: {file}: not proofs; 'loopsched search --proof FILE' writes them\n"
+    assert capsys.readouterr().err == wanted
+
+
 def test_a_list_of_numbers_is_no_results(tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     for text, meant in (("[1, 2", "not JSON"), ("[1, 2]", "layers"), ("[ {", "rows, as a search")):

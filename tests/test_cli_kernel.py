@@ -47,6 +47,11 @@ def test_a_preset_is_described(
     assert "57.4 % of their bytes useful" in page
 
 
+def test_what_makes_a_preset_another_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["kernel", "preset", "filter_coarse", "outputs=apart"]) == 0
+    assert capsys.readouterr().out.startswith("filter_coarse (apart) on titan_v")
+
+
 def test_a_preset_of_two_kernels_has_two_rows(capsys: pytest.CaptureFixture[str]) -> None:
     unroll, multiply = rows(capsys, "preset", "layer_unroll", "batch=7")
     assert (unroll["kernel"], unroll["launches"]) == ("unroll", 7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import subprocess
 import sys
@@ -53,6 +54,14 @@ def test_exported_name_resolves_and_is_documented(name: str) -> None:
     value = getattr(loopsched, name)
     assert value.__name__ == name
     assert inspect.getdoc(value)
+
+
+def test_signatures_show_no_private_fields() -> None:
+    for name in loopsched.__all__:
+        kind = getattr(loopsched, name)
+        if dataclasses.is_dataclass(kind):
+            shown = inspect.signature(kind).parameters
+            assert [one for one in shown if one.startswith("_")] == [], name
 
 
 def test_types_and_lazy_imports_agree() -> None:

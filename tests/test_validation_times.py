@@ -259,8 +259,8 @@ def test_algorithm_pass_and_output_size() -> None:
     assert "line 2: pass is 'fw'; did you mean 'fwd'?" in said
     assert "line 2: algo is 'WINOGRADE'; did you mean 'WINOGRAD'?" in said
     # An output would be smaller than one: the filter is larger than the image, both ways.
-    assert "line 3: h is 2, 2 with padding; the filter covers 5" in said
-    assert "line 3: w is 2, 2 with padding; the filter covers 3" in said
+    assert "line 3: h is 2 (2 with padding), but the filter covers 5" in said
+    assert "line 3: w is 2 (2 with padding), but the filter covers 3" in said
 
 
 def test_rows_that_are_mappings() -> None:

@@ -168,7 +168,7 @@ BAD_LAYERS: list[tuple[Any, str]] = [
     ),
     ({**GEMM, "element_bytes": {"X": 2}}, "layer 0: element_bytes: no tensor 'X'; allowed: A"),
     ({**GEMM, "transpose_a": "no"}, "layer 0: transpose_a is 'no'; true or false"),
-    ({**CONV, "r": 10}, "layer 0: h is 9, 9 with padding; the filter covers 10"),
+    ({**CONV, "r": 10}, "layer 0: h is 9 (9 with padding), but the filter covers 10"),
     ({**CONV, "p": 7}, "layer 0: h (input) and p (output): both are given"),
     ({**CONV, "h": None}, "layer 0: h (input) and p (output): neither is given"),
     ({**CONV, "groups": 2}, "layer 0: groups is 2; it must divide c, which is 3"),

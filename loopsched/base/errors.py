@@ -20,7 +20,7 @@ class InputError(LoopschedError, ValueError):
         Where, what was found, what is allowed, how to fix it.
     problems : iterable of str, optional
         Every single fault found, if there are several; the message then
-        holds them all, one a line.
+        holds them all, one per line.
 
     Attributes
     ----------

@@ -47,6 +47,29 @@ def refuse_unknown(keywords: Mapping[str, object], allowed: list[str], where: st
             raise TypeError(f"{where}() has no argument {show(name)}; {near(name, allowed)}")
 
 
+def hides_private(kind: type[T]) -> type[T]:
+    """Leave fields that begin with ``_`` out of the signature that a class shows.
+
+    Examples
+    --------
+    >>> import inspect
+    >>> from dataclasses import dataclass
+    >>> @hides_private
+    ... @dataclass
+    ... class Pair:
+    ...     first: int
+    ...     _second: int
+    >>> list(inspect.signature(Pair).parameters)
+    ['first']
+    """
+    import inspect
+
+    signature = inspect.signature(kind)
+    parameters = [one for one in signature.parameters.values() if not one.name.startswith("_")]
+    kind.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return kind
+
+
 def takes(*kinds: type) -> Callable[[F], F]:
     """Show the fields of objects in the signature of a function that takes them as ``**``."""
     every = {field.name: field for kind in kinds for field in fields(kind)}

@@ -33,7 +33,7 @@ class RowWriter:
     ----------
     stream : text stream
     form : {'json', 'jsonl', 'csv'}
-        One list; one object a line; a head and one line a row, without nested
+        One list; one object per line; a head and one line per row, without nested
         values, and with an apostrophe before text that a spreadsheet would run
         as a formula: that which begins with ``=``, ``+``, ``-``, ``@``.
 

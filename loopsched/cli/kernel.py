@@ -179,8 +179,9 @@ def _report(
     for number, (built, launches, found, said) in enumerate(described):
         if number:
             click.echo()
+        own = found.name.removeprefix(f"{name} ")
         often = f", launched {launches} times" if launches > 1 else ""
-        title = f"{name} ({found.name})" if name not in ("", found.name) else found.name
+        title = f"{name} ({own})" if name not in ("", found.name) else found.name
         output.print_text(f"{title} on {arch.name}, fp32{often}: {built.schedule}")
         click.echo()
         output.print_titled((*estimate_lines(said), *_lines(found, built)))

@@ -40,10 +40,10 @@ _LEFT_OUT = (
 @click.option("--out", metavar="FILE", help="Also save the layers as a workload file: .json.")
 @options.form
 def network(workload: str, out: str | None, form: Style) -> None:
-    """Show the layers of MODEL, an ONNX file or a ZigZag workload, and its other operators.
+    """Show the layers of MODEL and its other operators.
 
-    Identical layers share one row with a count. Weights are not read and may be
-    missing.
+    MODEL is an ONNX file, a ZigZag workload or any other workload. Identical layers
+    share one row with a count. Weights are not read and may be missing.
     """
     from loopsched.network.rows import network_rows
     from loopsched.network.text import load_network
@@ -78,7 +78,7 @@ def _show(found: Network, rows: list[dict[str, Any]]) -> None:
             output.print_text(f"{text}: {', '.join(names)}.", hang="  ")
     output.print_text(_totals(found, layers, left_out), hang="  ")
     if found.source:
-        output.print_text(found.source, hang="  ")
+        output.print_text(found.source)
 
 
 def _totals(found: Network, layers: list[dict[str, Any]], left_out: list[dict[str, Any]]) -> str:

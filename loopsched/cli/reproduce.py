@@ -110,7 +110,7 @@ def _is_measured(lines: Group) -> bool:
 
 
 def _show_compared(groups: Sequence[tuple[str, Group]]) -> None:
-    """Show what was measured: a line a line, predictions beside."""
+    """Show what was measured: a line each, predictions beside."""
     has_theirs = any(line.printed for _, lines in groups for line in lines)
     has_ours = any(line.ours is not None for _, lines in groups for line in lines)
     columns = [words("", shrinks="middle"), Column("measured")]

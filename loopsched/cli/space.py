@@ -32,6 +32,7 @@ def space(inputs: Inputs, form: Style, **given: object) -> None:
     """Count the schedules that a search of WORKLOAD chooses from.
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
+    Element sizes do not change the count.
     """
     from loopsched.base.rows import Row
     from loopsched.scheduler import space_size

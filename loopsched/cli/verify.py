@@ -48,6 +48,8 @@ def verify(file: str, arch: str | None, jobs: int) -> None:
     lines = read_proofs(file)
     if lines and '"workload_digest"' in lines[0]:
         raise ProofError(f"{file}: saved results; 'loopsched search --proof FILE' writes proofs")
+    if lines and not any('"format"' in line for line in lines):
+        raise ProofError(f"{file}: not proofs; 'loopsched search --proof FILE' writes them")
     machine = None
     if arch is not None:
         from loopsched.machines.arch_file import load_arch

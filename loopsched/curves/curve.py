@@ -83,7 +83,7 @@ class Curve(Staircase):
         """Bound the traffic of every order of execution, of any schedule or none.
 
         The communication bound: no schedule, of this space or another, moves
-        less with all that can hold data being ``capacity_bytes``.
+        less where everything that can hold data adds up to ``capacity_bytes``.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Results as data frames of pandas and polars."""
+"""Results as pandas and Polars data frames."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rows_of(source: object) -> list[Row]:
     Returns
     -------
     list of dict
-        A result gives one row a schedule; a workload, one a problem.
+        A result gives one row per schedule; a workload, one per problem.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def _is_named(item: object) -> bool:
 
 
 def to_pandas(source: object, *, flat: bool = True) -> pd.DataFrame:
-    """Make a data frame of pandas.
+    """Make a pandas data frame.
 
     Parameters
     ----------
@@ -151,14 +151,14 @@ def to_pandas(source: object, *, flat: bool = True) -> pd.DataFrame:
         import pandas as pd
     except ImportError:
         raise MissingExtraError(
-            "data frames of pandas need pandas; install it, or loopsched with the extra 'pandas'"
+            "pandas data frames need pandas; install it, or loopsched with the extra 'pandas'"
         ) from None
     found = _columns(source, flat)
     return pd.DataFrame(found).astype(dict.fromkeys(_unfilled(found), "float64"))
 
 
 def to_polars(source: object, *, flat: bool = True) -> pl.DataFrame:
-    """Make a data frame of polars.
+    """Make a Polars data frame.
 
     Parameters are those of `to_pandas`.
 
@@ -181,7 +181,7 @@ def to_polars(source: object, *, flat: bool = True) -> pl.DataFrame:
     try:
         import polars as pl
     except ImportError:
-        raise MissingExtraError("data frames of polars need polars; install it") from None
+        raise MissingExtraError("Polars data frames need polars; install it") from None
     found = _columns(source, flat)
     return pl.DataFrame(found, strict=False).cast(dict.fromkeys(_unfilled(found), pl.Float64))
 

@@ -52,7 +52,7 @@ def to_tvm(problem: Problem, schedule: Schedule) -> Exported:
     >>> made = to_tvm(problem, parse_schedule("M:60@SM N:8 K:8 M:16", problem))
     >>> print(made.text().partition("def apply")[2])
     (sch, block="C", bind=True):
-        get_block = getattr(sch, "get_sblock", None) or sch.get_block  # renamed in TVM 0.2x
+        get_block = getattr(sch, "get_sblock", None) or sch.get_block  # newer TVM: get_sblock
         M, N, K = sch.get_loops(get_block(block))
         M_0, M_1 = sch.split(M, factors=[None, 16])
         sch.reorder(M_0, N, K, M_1)
@@ -162,7 +162,7 @@ def _primitives(
     loops = f"{', '.join(words[dim] for dim in order)}{',' * (len(order) == 1)}"
     taken = {*_RESERVED, *words.values()}
     lines = [
-        'get_block = getattr(sch, "get_sblock", None) or sch.get_block  # renamed in TVM 0.2x',
+        'get_block = getattr(sch, "get_sblock", None) or sch.get_block  # newer TVM: get_sblock',
         f"{loops} = sch.get_loops(get_block(block))",
     ]
     names: dict[int, str] = {}

@@ -258,6 +258,7 @@ def _model(core: Core, features: tuple[str, ...]) -> str:
 def _rates(host: Host, fma: int) -> dict[str, Any]:
     """List the multiply-accumulates of a core a cycle, of each type that it has some for."""
     lanes = host.vector_bytes // 4 * fma
+    noun = "multiply-add" if fma == 1 else "multiply-adds"
     has = set(host.features)
     tiles = {"bf16": ("amx-bf16", 512), "int8": ("amx-int8", 1024), "fp16": ("amx-fp16", 512)}
     products = {
@@ -268,7 +269,7 @@ def _rates(host: Host, fma: int) -> dict[str, Any]:
     rates = {
         "fp32": {
             "value": f"{lanes} MAC/cycle",
-            "source": f"Derived: {host.vector_bytes // 4} lanes x {fma} multiply-adds",
+            "source": f"Derived: {host.vector_bytes // 4} lanes x {fma} {noun}",
         }
     }
     for name, choices in products.items():

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from loopsched.base import jit
 from loopsched.base.display import Shown
 from loopsched.base.jit import is_enabled, is_kept, is_loaded
+from loopsched.base.keywords import hides_private
 from loopsched.bounds.communication import communication_bound
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
@@ -193,6 +194,7 @@ class LevelScore(Moved):
         return self.moved.promised
 
 
+@hides_private
 @dataclass(frozen=True)
 class Evaluation(Shown):
     """Score of a schedule: what it promises, and what no run can beat.

@@ -36,8 +36,8 @@ def load_onnx(
         Weights stored in other files need not be there: shapes suffice.
     batch : int, optional
         Length of the batch: the first open length that an input begins with;
-        by default 1 where the model leaves it open.  A model of a fixed batch
-        takes another one if nothing in it contradicts that.
+        by default 1 where the model leaves it open.  A fixed batch size is
+        replaced if nothing in the model contradicts that.
     dims : mapping of str to int, optional
         Lengths of other symbols, such as ``{"sequence": 128}``.
     inputs : mapping of str to sequence of int, optional

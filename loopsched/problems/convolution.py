@@ -222,8 +222,8 @@ def _from_stored(check: Checker, side: _Side, name: str, same: bool) -> _Side:
     padded = side.stored + side.before + side.after
     if padded < side.window:
         check.fault(
-            f"{name} is {side.stored}, {padded} with padding; the filter covers {side.window} "
-            f"({side.filter} at dilation {side.dilation}), which must fit"
+            f"{name} is {side.stored} ({padded} with padding), but the filter covers {side.window} "
+            f"({side.filter} at dilation {side.dilation}) and must fit inside"
         )
         return replace(side, computed=1)
     return replace(side, computed=(padded - side.window) // side.stride + 1)

@@ -191,7 +191,7 @@ class Reproduction:
 
     @property
     def rows(self) -> tuple[Mapping[str, Value], ...]:
-        """One flat row a line, for programs."""
+        """One flat row per line, for programs."""
         return tuple(
             {
                 "report": self.name,

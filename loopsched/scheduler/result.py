@@ -54,11 +54,11 @@ class Certificate:
     lower_bound: float
     value: float
     nodes: int
-    space: Space
-    listed: bool = False
-    effort: Effort = field(default_factory=Effort)
-    ties_proven: bool = False
-    unlogged: str = ""
+    space: Space = field(repr=False)
+    listed: bool = field(default=False, repr=False)
+    effort: Effort = field(default_factory=Effort, repr=False)
+    ties_proven: bool = field(default=False, repr=False)
+    unlogged: str = field(default="", repr=False)
 
     @property
     def space_size(self) -> int:

@@ -1,4 +1,4 @@
-"""Compiled optimum of Belady: evict what is used again latest.
+"""Compiled optimum of Belady: evict what is next used furthest in the future.
 
 The times at which what is held is used next are set bits of a vector as long
 as the trace, with a summary bit for every 64, and so on: the highest set bit is

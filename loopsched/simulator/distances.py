@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import gcd
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from loopsched.base.arguments import Checker
 from loopsched.base.arrays import Ints
 from loopsched.base.errors import InputError
+from loopsched.base.keywords import hides_private
 from loopsched.simulator import _distances
 from loopsched.simulator.cache import Kept, Progress, Source, tensor_counts, watched
 from loopsched.simulator.result import LevelCounts
@@ -57,6 +58,7 @@ class Distances:
         )
 
 
+@hides_private
 @dataclass(frozen=True)
 class StackDistances:
     """Reads and writes of an LRU cache of any capacity.
@@ -82,7 +84,7 @@ class StackDistances:
     schedule: str
     line_bytes: int | None
     tensors: Mapping[str, Distances]
-    _memory: Memory
+    _memory: Memory = field(repr=False)
 
     @property
     def capacities(self) -> tuple[int, ...]:

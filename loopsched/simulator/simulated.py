@@ -30,9 +30,9 @@ class Cache:
     ways : int, optional
         Lines per set of a set-associative cache. By default, it is fully associative.
     policy : {'lru', 'random', 'belady'}
-        What is evicted: the least recently used; one at random, in sets; or what is used
-        again latest, which gives the fewest misses (where all elements have one size;
-        write-backs may be more than necessary).
+        What is evicted: the least recently used; one at random, in sets; or what is next
+        used furthest in the future, which gives the fewest misses (where all elements have
+        one size; write-backs may be more than necessary).
     write_policy : {'back', 'through'}
         Whether written data wait for their eviction, or are passed on at once, too.
     instances : mapping of unit to int, or int, optional

@@ -56,7 +56,7 @@ def _write_parquet(path: Path, rows: Iterable[Row], manifest: Mapping[str, Any])
 
 
 def arrow_table(rows: Iterable[Row], manifest: Mapping[str, Any]) -> Table:
-    """Put rows into a table of Arrow."""
+    """Put rows into an Arrow table."""
     pa = need_arrow()
     form = schema(manifest)
     return pa.concat_tables([form.empty_table(), *_tables(rows, form)])

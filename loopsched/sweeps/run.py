@@ -80,11 +80,11 @@ class SweepRun:
         return machine_rows(self.rows(), self.keys, layers)
 
     def to_arrow(self) -> Table:
-        """Put the rows into a table of Arrow, with the types of the Parquet file."""
+        """Put the rows into an Arrow table, with the types of the Parquet file."""
         return arrow_table(self.rows(), self.manifest)
 
     def to_pandas(self, *, flat: bool = True) -> DataFrame:
-        """Put the rows into a frame of pandas, as `loopsched.to_pandas` does."""
+        """Put the rows into a pandas data frame, as `loopsched.to_pandas` does."""
         from loopsched.exchange.frames import to_pandas
 
         return to_pandas(self, flat=flat)
