@@ -333,7 +333,7 @@ def test_direct_shares_what_one_multiprocessor_loads() -> None:
     ("case", "said"),
     [
         ("filt_colmap R=1 S=0 Z=16 b=32x8", "sizes are at least 1"),
-        ("filt_diag R=1 S=8 Z=16 b=32x8", "no known kernel"),
+        ("filt_diag R=1 S=8 Z=16 b=32x8", "not a known kernel"),
         ("direct S=32 K=3 Ni=0 Nn=32 b=4", "at least 1"),
         ("gemm_tile0 M=8 N=8 K=8", "at least 1"),
     ],
