@@ -296,6 +296,12 @@ class TestArchs:
         unknown = [line.split()[0] for line in text.splitlines() if line.endswith("not known")]
         assert unknown == ["merged_share", "l2_efficiency", "power"]
 
+    def test_integers_are_no_flop(self, capsys: pytest.CaptureFixture[str]) -> None:
+        text = call(capsys, "archs", "h200")
+        rates = {line.split()[0]: line.split()[1:] for line in text.splitlines() if "OP/s" in line}
+        assert rates["fp8"][0] == rates["int8"][0] == "4,096"
+        assert (rates["fp8"][2], rates["int8"][2]) == ("PFLOP/s", "POP/s")
+
     def test_case_does_not_matter(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert call(capsys, "archs", "RTX 3090") == call(capsys, "archs", "rtx_3090")
 

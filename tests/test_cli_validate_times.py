@@ -202,6 +202,19 @@ def test_rows_that_cannot_be_read_are_skipped_counted_and_listed(
     assert "and 12 more: --format json has all" in capsys.readouterr().err
 
 
+def test_what_the_columns_of_report_003_mean(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["validate", "times", "titan_v_measured", "--worst", "60"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "formulas give 2,238,781 us, not the 25,322 us that it prints; algo GEMM" in said
+    assert "half (32): fp32 arithmetic on fp16 data." in said
+
+
+def test_thousands_of_rows_are_grouped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "many.csv").write_text(ROWS.splitlines()[0] + "\nV100,fp32,64,64,64,0,0,9," * 1000)
+    assert run(["validate", "times", str(tmp_path / "many.csv"), "--worst", "0"]) == 0
+    assert " 1,000 " in capsys.readouterr().out
+
+
 def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["validate", "times", "no_such_file.csv"]) == 3
     assert "no such file; shipped are: deepbench_conv" in capsys.readouterr().err
