@@ -146,7 +146,9 @@ class TestSearch:
         assert (row["stopped"], row["listed"], row["proven"]) == ("listed", True, False)
         assert run(words) == 0
         text = " ".join(capsys.readouterr().out.split())
-        assert "(2,247 nodes visited). Not proven: 1; every schedule of the space was" in text
+        assert "(2,247 nodes visited). gap -: no bound is known. Not proven: 1; every" in text
+        assert run(["search", "gemm:m=4,n=3,k=2"]) == 0
+        assert "gap -" not in capsys.readouterr().out
 
     def test_what_was_sought_is_shown(self, rows: Any, capsys: pytest.CaptureFixture[str]) -> None:
         words = ["search", "gemm:m=1760,n=128,k=1760", "-o", "dram_bytes", "--value", "point"]

@@ -52,6 +52,15 @@ def test_no_pooling_is_assumed_where_none_may_be(capsys: pytest.CaptureFixture[s
     assert "No chain" not in _out(capsys, *options)
 
 
+def test_a_whole_tile_has_no_halo(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    lines = _out(capsys, "vgg16", "-c", "1MiB").splitlines()
+    (whole,) = (line.split() for line in lines if " whole " in line)
+    assert whole[:4] == ["7", "6", "whole", "-"]
+
+
 def test_rows_add_up(capsys: pytest.CaptureFixture[str]) -> None:
     text = _out(capsys, "vgg16", "-c", "1MiB", "--format", "jsonl")
     rows = [json.loads(line) for line in text.splitlines()]
@@ -130,7 +139,9 @@ def test_residency_is_shown(
     text = _out(capsys, "vgg16", "--residency", "-c", "8MiB", "--layers", "2:6")
     # Of conv2_1 and conv2_2 only one has room: each makes 6.1 MiB.
     assert "2 of 3 tensors between layers stay" in " ".join(text.split())
-    assert "No other choice moves less." in " ".join(text.split())
+    assert "No other choice moves less. Assumed, so that shapes fit: conv2_2 -> pool" in " ".join(
+        text.split()
+    )
     rows = json.loads(_out(capsys, "vgg16", "--residency", "-c", "8MiB", "--format", "json"))
     assert len(rows) == 16
     assert all(row["saved_bytes"] >= 0 for row in rows)

@@ -123,6 +123,15 @@ def test_a_pooled_tensor_takes_the_room_of_the_larger_one() -> None:
     assert residency([first, second], 4096, assume_pooling=False).tensors == ()
 
 
+def test_an_assumed_pooling_is_told() -> None:
+    first = conv2d(c=1, k=1, h=8, w=8, r=1, s=1, name="first")
+    second = conv2d(c=1, k=1, h=4, w=4, r=1, s=1, name="second")
+    (link,) = residency([first, second], 4096).assumed
+    assert (link.after, link.pool, link.before) == ("first", "pool 2x2 stride2", "second")
+    assert residency([first, Pool(2), second], 4096).assumed == ()
+    assert residency([first, second], 4096, assume_pooling=False).assumed == ()
+
+
 def test_layers_that_run_often_count_as_often() -> None:
     """A tensor stays only if it is read as often as it is made."""
     up, down = gemm(m=64, n=96, k=16, name="up"), gemm(m=64, n=16, k=96, name="down")

@@ -78,6 +78,16 @@ def test_rows_of_something_else(row: dict[str, Any], message: str, tmp_path: Pat
         validate_cpu(written(tmp_path / "other.jsonl", [row]))
 
 
+def test_rows_of_a_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("found.jsonl", "found.csv"):
+        file = str(tmp_path / name)
+        assert run(["search", "gemm:m=4,n=3,k=2", "--out", file]) == 0
+        capsys.readouterr()
+        assert run(["validate", "cpu", file]) == 3
+        said = "saved by 'search --out'; rows saved by 'run --out' are needed"
+        assert capsys.readouterr().err == f"Error: {file}: {said}\n"
+
+
 def test_no_rows(tmp_path: Path) -> None:
     (tmp_path / "none.json").write_text("[]", encoding="utf-8")
     with pytest.raises(InputError, match="no rows"):

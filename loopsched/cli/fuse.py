@@ -19,7 +19,7 @@ from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
-    from loopsched.fusion import FusionPlan, Residency
+    from loopsched.fusion import FusionPlan, Link, Residency
     from loopsched.network.graph import Network
     from loopsched.problems.problem import Problem
 
@@ -29,6 +29,7 @@ loopsched fuse resnet50 -l conv2_reduce -l conv2_3x3 -l conv2_expand --loops
 loopsched fuse vgg16 --layers 0:4 --halos recompute --objective time
 """
 _MOST_BREAKS = 4
+_WHOLE = "whole"
 _RESIDENT = (
     Column("#", "layer"),
     words("layer", "problem", shrinks="middle"),
@@ -43,7 +44,7 @@ _GROUPS = (
     Column("layers", "n_layers"),
     Column("times", "count"),
     words("tile", "cut"),
-    words("halos", "halo", spare=3),
+    words("halos", lambda row: "-" if row["cut"] == _WHOLE else row["halo"], spare=3),
     Column("buffer", "working_set_bytes", binary, spare=1),
     Column("DRAM", "dram_bytes", "B"),
     Column("unfused", lambda row: row["unfused_bytes"] if row["n_layers"] > 1 else None, "B"),
@@ -190,7 +191,7 @@ def _span(text: str | None, many: int) -> tuple[int, int]:
 def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
     """Print a plan as a table with a summary."""
     cuts = [" ".join(f"{dim}:{n}" for dim, n in group.cut_tile) for group in plan.groups]
-    rows = [{**row, "cut": cut or "whole"} for row, cut in zip(plan.rows(), cuts, strict=True)]
+    rows = [{**row, "cut": cut or _WHOLE} for row, cut in zip(plan.rows(), cuts, strict=True)]
     time = Column("time", "time_s", "s", spare=0 if plan.objective == "time" else 5)
     _print_table((*_GROUPS, time), rows, [" + ".join(group.layers) for group in plan.groups])
     if show_loops:
@@ -208,13 +209,17 @@ def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
             f"Not counted, fused or not: {scaled(plan.sums_bytes, 'B')} of other addends of "
             "outputs, as in residual blocks."
         )
-    pools = [f"{link.after} -> {link.pool} -> {link.before}" for link in plan.assumed]
-    if pools:
-        output.print_text("Assumed, so that shapes fit: " + "; ".join(pools) + ".")
+    _say_assumed(plan.assumed)
     for one in plan.breaks[:_MOST_BREAKS]:
         output.print_text(f"No chain from {one.after} to {one.before}: {one.reason}.", hang="  ")
     if len(plan.breaks) > _MOST_BREAKS:
         output.print_text(f"... and {count(len(plan.breaks) - _MOST_BREAKS, 'more such pair')}.")
+
+
+def _say_assumed(links: Sequence[Link]) -> None:
+    pools = [f"{link.after} -> {link.pool} -> {link.before}" for link in links]
+    if pools:
+        output.print_text("Assumed, so that shapes fit: " + "; ".join(pools) + ".")
 
 
 def _print_table(
@@ -261,3 +266,4 @@ def print_residency(kept: Residency, arch: str) -> None:
         f"{arch}; {scaled(kept.separate_bytes, 'B')} with none kept: {percent(saved)} saved. "
         f"{proof}"
     )
+    _say_assumed(kept.assumed)

@@ -378,7 +378,9 @@ _HOW = (
         "--strategy",
         "-s",
         of=_STRATEGIES,
-        meaning="Search strategy; only exact and exhaustive prove optimality.",
+        meaning="Search strategy. exact proves optimality; exhaustive scores every schedule of the "
+        "space, a proof only where more loops cannot help; random and local prove only that they "
+        "met a bound.",
     ),
     choice(
         "--value",

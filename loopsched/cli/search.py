@@ -308,6 +308,8 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
         output.print_text(
             "gap: how far a schedule may be above the optimum, as a share of the bound."
         )
+    if any(row["gap"] == math.inf for row in best):
+        output.print_text("gap -: no bound is known.")
     if many := sum(not row["proven"] and row["gap"] == 0 for row in best):
         output.print_text(f"At their bound, but not proven: {many}.")
     for reason, what in _REASONS.items():

@@ -187,11 +187,12 @@ def _show(found: TimeValidation) -> None:
         what = "1 row has" if many == 1 else f"{many} rows have"
         output.print_text(
             f"{what} an algorithm that cannot run its problem, treated as unknown: see the "
-            "column 'remark'."
+            "column 'remark' of --format csv."
         )
     if summary["apart"]:
         output.print_text(
-            "Groups 'apart' are not counted in the others; the column 'apart' says why."
+            "Groups 'apart' are not counted in the others; the column 'apart' of --format csv "
+            "says why for each row."
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loopsched.fusion.chains import chains_of, listed
+from loopsched.fusion.chains import Link, chains_of, listed
 from loopsched.fusion.stages import Pool
 from loopsched.network.graph import Network
 from loopsched.network.node import Node
@@ -64,8 +64,10 @@ class Flow:
 
 def flows_of(
     layers: Sequence[Problem | Pool] | Workload | Network, *, assume_pooling: bool = True
-) -> tuple[Flow, ...]:
+) -> tuple[tuple[Flow, ...], tuple[Link, ...]]:
     """List the layers of a network, or of chains in a plain list.
+
+    Also the poolings that are assumed because the shapes require them; each once.
 
     Raises
     ------
@@ -73,7 +75,7 @@ def flows_of(
         If there is no layer.
     """
     if isinstance(layers, Network):
-        return _network_flows(layers)
+        return _network_flows(layers), ()
     if isinstance(layers, Workload):
         chains, _ = chains_of(layers.problems, layers.counts, assume_pooling=assume_pooling)
     else:
@@ -89,7 +91,8 @@ def flows_of(
             before = len(flows)
             is_last = at + 1 == len(chain.layers)
             flows.append(Flow(problem.name, problem, chain.count, reads, size, is_last))
-    return tuple(flows)
+    links = (link for chain in chains for link in chain.links if link.is_assumed)
+    return tuple(flows), tuple(dict.fromkeys(links))
 
 
 def _network_flows(network: Network) -> tuple[Flow, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -11,6 +11,7 @@ from loopsched.base.arguments import Checker
 from loopsched.base.errors import EmptySpaceError, ScheduleError
 from loopsched.base.rows import picked
 from loopsched.fusion.capacity import capacity_of
+from loopsched.fusion.chains import Link
 from loopsched.fusion.flow import Flow, flows_of
 from loopsched.fusion.single import least_bytes
 from loopsched.fusion.stages import Pool
@@ -86,6 +87,8 @@ class Residency:
         Whether no other choice moves less, in this order of layers.
     lower_bound_bytes : int
         No choice moves less.
+    assumed : tuple of Link
+        Poolings that are assumed because the shapes require them; each once.
     """
 
     name: str
@@ -94,6 +97,7 @@ class Residency:
     tensors: tuple[PassedTensor, ...]
     is_exact: bool
     lower_bound_bytes: int
+    assumed: tuple[Link, ...] = ()
 
     @property
     def dram_bytes(self) -> int:
@@ -175,9 +179,9 @@ def residency(
     check = Checker("residency", ScheduleError)
     most = check.count("max_states", max_states)
     check.finish()
-    flows = flows_of(layers, assume_pooling=assume_pooling)
+    flows, assumed = flows_of(layers, assume_pooling=assume_pooling)
     name = layers.name if isinstance(layers, (Workload, Network)) else "layers"
-    return _Choice(name, flows, capacity, most).best()
+    return replace(_Choice(name, flows, capacity, most).best(), assumed=assumed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,10 @@ def _clocks(host: Host, measured: Measured) -> tuple[dict[str, str], dict[str, s
         highest, why = host.max_clock_hz, host.read["clock"]
     elif host.core is not None and host.core.max_clock_hz >= clock:
         highest = host.core.max_clock_hz
-        why = f"Limit taken for bounds: the highest clock of any {host.core.name} (from memory)"
+        why = (
+            f"Limit taken for bounds: the highest clock of any {host.core.name} of these model "
+            "numbers (recalled, not looked up)"
+        )
     return (
         {"value": f"{clock!r} Hz", "source": source},
         {"value": f"{highest!r} Hz", "source": why},
@@ -335,7 +338,10 @@ def _bandwidth(name: str, host: Host, measured: Measured, loads: int) -> dict[st
     }
     if name == "DRAM" and core is not None:
         value = max(core.dram_bytes_per_s * host.n_sockets, 2 * (here or 0.0))
-        source = f"Limit taken for bounds: most memory channels of any {core.name} (from memory)"
+        source = (
+            f"Limit taken for bounds: most memory channels of any {core.name} of these model "
+            "numbers (recalled, not looked up)"
+        )
         limit = {"value": f"{value!r} B/s", "source": source}
     if here is not None:
         source = measured.how.format(what=f"{cores} threads read from {name}")

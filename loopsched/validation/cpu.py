@@ -135,6 +135,8 @@ def _read(path: str) -> list[Row]:
         rows: list[tuple[str, Any]] = list(sheet_of(path).rows)
     else:
         rows = [(f"row {place}", row) for place, row in read_rows(path)]
+    if rows and all(_is_searched(row) for _, row in rows):
+        raise InputError(f"{path}: saved by 'search --out'; rows saved by 'run --out' are needed")
     faults = [
         f"{place}: '{name}' is {show(row.get(name))}; seconds above zero are needed"
         if isinstance(row, Mapping)
@@ -145,6 +147,10 @@ def _read(path: str) -> list[Row]:
     ]
     InputError.refuse(path, faults[:50] or ([] if rows else ["no rows"]))
     return [dict(row) for _, row in rows]
+
+
+def _is_searched(row: object) -> bool:
+    return isinstance(row, Mapping) and "rank" in row and "measured_s" not in row
 
 
 def _is_time(name: str, value: object) -> bool:
