@@ -488,8 +488,9 @@ class TestArguments:
             ({"capacity_bytes": 8, "layouts": 3}, "3 is not a layout"),
             ({"capacity_bytes": 8, "instances": {"SM": 2}}, "no spatial loops"),
             ({"capacity_bytes": 8, "instances": 0}, "instances is 0"),
-            ({"capacity_bytes": 8, "warm": True}, "warm: it is about the levels of an arch"),
+            ({"capacity_bytes": 8, "warm": True}, "warm: only the caches of a machine"),
             ({"capacity_bytes": 8, "seed": 1.0}, "seed is 1.0"),
+            ({"capacity_bytes": 10, "line_bytes": 64}, r"line \(64 B\) is above the capacity"),
             ({"capacity_bytes": 8, "granularity": "tile", "ways": 2, "line_bytes": 4}, "whole"),
         ],
     )

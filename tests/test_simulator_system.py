@@ -349,11 +349,18 @@ class TestErrors:
         ("options", "message"),
         [
             ({"capacity_bytes": 8}, "both are given"),
-            ({"ways": 2, "line_bytes": 32}, "ways: an arch has its own; leave it out"),
-            ({"policy": "belady"}, "policy: an arch has its own"),
-            ({"write_policy": "through"}, "write_policy: an arch has its own"),
-            ({"instances": 3}, "instances: an arch has its own"),
+            (
+                {"ways": 2, "line_bytes": 32},
+                r"ways: only a single cache \(capacity_bytes=\) has it; leave",
+            ),
+            ({"policy": "belady"}, "policy: only a single cache"),
+            ({"write_policy": "through"}, "write_policy: only a single cache"),
+            ({"instances": 3}, "instances: only a single cache"),
             ({"sees": "al"}, "did you mean 'all'"),
+            (
+                {"line_bytes": 2**18},
+                r"line \(256 KiB\) is above the capacity of L1 \(96 KiB\)",
+            ),
         ],
     )
     def test_what_an_arch_decides(self, options: dict[str, object], message: str) -> None:

@@ -111,5 +111,5 @@ def test_sixty_five_thousand_thread_blocks_take_seconds() -> None:
 def test_nothing_is_left_unflushed() -> None:
     problem = gemm(m=4, n=4, k=4)
     nest = parse_schedule("M:4 N:4 K:4", problem)
-    with pytest.raises(InputError, match="flush: tiles move whole"):
+    with pytest.raises(InputError, match="flush: does not apply to granularity='tile'"):
         simulate(problem, nest, capacity_bytes=64, granularity="tile", flush=False)

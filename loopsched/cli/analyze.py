@@ -244,7 +244,13 @@ def _report003(problems: Sequence[Problem], form: Style) -> None:
 
     said = ((problem.name, report003_time(problem)) for problem in problems)
     rows = [{"problem": name, **picked(one, *_REPORT003)} for name, one in said]
-    output.shows_table(_REPORT003_COLUMNS, rows, form)
+    if output.shows_table(_REPORT003_COLUMNS, rows, form):
+        click.echo()
+        output.print_text(
+            "On report 003's Titan V. rounded: as the report prints times, in whole microseconds, "
+            "at least 1. B/cycle: bytes per cycle that the loops, without tiles, need from DRAM to "
+            "keep all units busy, cut to a whole number."
+        )
 
 
 _REPORT003 = (
@@ -253,7 +259,7 @@ _REPORT003 = (
 _REPORT003_COLUMNS = (
     words("problem", "problem", shrinks="middle"),
     Column("predicted", lambda row: f"{row['time_us']:.1f} us"),
-    Column("as printed", lambda row: f"{row['printed_us']} us"),
+    Column("rounded", lambda row: f"{row['printed_us']} us"),
     Column("compute", lambda row: f"{row['compute_us']:.1f} us"),
     Column("memory", lambda row: f"{row['memory_us']:.1f} us"),
     words("bound by", "bound"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
+from click.core import ParameterSource
 
 from loopsched.base.arguments import DATA_TYPE_BYTES, near, show
 from loopsched.base.errors import InputError
@@ -440,6 +441,39 @@ constraints = _together(
 )
 
 
+def stated(*names: str) -> list[str]:
+    """List which of a command's options are given other values than they have by default."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return []
+    return [
+        max(one.opts, key=len)
+        for one in context.command.params
+        if one.name in names
+        and context.get_parameter_source(one.name) is ParameterSource.COMMANDLINE
+        and context.params.get(one.name) != one.get_default(context)
+    ]
+
+
+def refuse(given: Sequence[str], where: str) -> None:
+    """Refuse options that would be ignored.
+
+    Examples
+    --------
+    >>> refuse([], "only to --strategy random and local")
+    >>> refuse(["--line", "--no-flush"], "to --granularity tile")
+    Traceback (most recent call last):
+        ...
+    click.exceptions.UsageError: --line and --no-flush do not apply to --granularity tile
+    """
+    is_one, is_only = len(given) == 1, where.startswith("only ")
+    verb = (
+        ("applies" if is_one else "apply") if is_only else f"{'does' if is_one else 'do'} not apply"
+    )
+    if given:
+        raise click.UsageError(f"{' and '.join(given)} {verb} {where}")
+
+
 def size_of(name: str, text: str) -> int:
     """Read the value of an option that is a size, and say of which it is if it is none.
 
@@ -477,6 +511,8 @@ def goal_of(given: Mapping[str, Any], **fields: Any) -> Goal:
     """Make the goal of a search from a command's options."""
     from loopsched.scheduler.goal import Goal
 
+    if given.get("strategy") not in ("random", "local"):
+        refuse(stated("seed", "samples"), "only to --strategy random and local")
     names = ("objective", "strategy", "value", "seed", "samples", "gap", "budget")
     fields |= {name: given[name] for name in names if name in given}
     limit = given.get("time_limit")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +112,7 @@ def simulate(
         raise click.UsageError("give --capacity or --arch, not both")
     if not capacities and arch is None:
         raise click.UsageError("give --capacity (once or more), or --arch")
+    _refuse_ignored(arch is not None, given)
     one, nest = inputs.problem, inputs.schedule
     common = given | {
         "line_bytes": None if line is None else options.size_of("--line", line),
@@ -127,6 +128,25 @@ def simulate(
     head: Row = {"problem": one.name, "arch": arch, "schedule": str(nest)}
     head |= {name: common[name] for name in ("policy", "granularity", "line_bytes", "ways")}
     output.print_rows((head | row for level in found for row in _rows(level)), form)
+
+
+def _refuse_ignored(is_machine: bool, given: Mapping[str, Any]) -> None:
+    """Refuse options that belong to another kind of replay."""
+    if is_machine:
+        options.refuse(options.stated("policy"), "only with --capacity; a machine's caches are LRU")
+        own = options.stated("ways", "write_policy", "instances", "seed")
+        options.refuse(own, "only with --capacity")
+    else:
+        options.refuse(options.stated("sees", "warm"), "only with --arch")
+    if given["granularity"] == "tile":
+        one_by_one = ("line", "ways", "policy", "write_policy", "layouts", "align", "warm")
+        options.refuse(
+            options.stated(*one_by_one, "no_flush"),
+            "to --granularity tile, which moves whole tiles through LRU caches and counts the "
+            "final write-back",
+        )
+    if given["policy"] != "random":
+        options.refuse(options.stated("seed"), "only to --policy random")
 
 
 def _simulated(
@@ -149,6 +169,9 @@ def _simulated(
     rate = _SYSTEM_RATE if is_once or machine is not None else _CACHE_RATE
     with _Waiting(rate, is_quick=is_quick) as waiting:
         if is_once:
+            for size in sizes:
+                with InputError.at("simulate"):
+                    Cache(size, common["line_bytes"])
             passed = stack_distances(problem, nest, **shared, progress=waiting.tell)
             return [passed.traffic(size, flush=how["flush"]) for size in sizes]
         how |= fitted | {"progress": waiting.tell}
@@ -219,17 +242,18 @@ class _Waiting(output.Progress):
     def _tell(self, done: int, total: int) -> None:
         if not self._is_warned:
             self._is_warned = True
-            if total / self._rate > _PATIENCE_S:
+            if (most_s := total / self._rate) > _PATIENCE_S:
+                most = f"{scaled(most_s / 3600)} h" if most_s > 3600 else f"{most_s / 60:.0f} min"
                 click.echo(
-                    f"{scaled(total, 'accesses')}: this takes minutes or more (Ctrl-C stops it); "
-                    "--granularity tile is fast",
+                    f"{scaled(total)} accesses, up to {most} at {self._rate / 1e6:.0f} million per "
+                    "second; Ctrl-C stops it, --granularity tile is much faster",
                     err=True,
                 )
         now = time.monotonic()
         if now - self._told >= 1:
             self._told = now
             left = scaled((now - self._began) * (total / max(1, done) - 1), "s")
-            self._show(f"{percent(done / total)} of {scaled(total, 'accesses')}, {left} left")
+            self._show(f"{percent(done / total)} of {scaled(total)} accesses, {left} left")
 
 
 _NUMBERS = ("accesses", "hits", "misses", "write_backs", "read_bytes", "write_bytes")

@@ -161,7 +161,10 @@ def _check_tiled(check: Checker, target: Cache | Caches, *, layouts: Layouts, fl
     given += [name for name in ("warm",) if getattr(target, name, False)]
     given += ["layouts"] * (layouts is not None) + ["flush"] * (not flush)
     for name in given:
-        check.fault(f"{name}: tiles move whole through LRU caches, to the end; leave it out")
+        check.fault(
+            f"{name}: does not apply to granularity='tile', which moves whole tiles through LRU "
+            "caches and counts the final write-back"
+        )
 
 
 def stack_distances(

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict, get_args
 from loopsched.base.arguments import Checker, is_count, show
 from loopsched.base.errors import InputError, gathered
 from loopsched.base.keywords import object_of, refuse_unknown
+from loopsched.base.units import format_capacity
 from loopsched.machines.arch import Arch
 
 Policy = Literal["lru", "random", "belady"]
@@ -72,6 +73,7 @@ class Cache:
             check.fault(f"seed is {show(self.seed)}; a whole number of at most 63 bits is needed")
         capacity = check.count("capacity_bytes", self.capacity_bytes, 0)
         line = check_line(check, self.line_bytes)
+        check_room(check, line, capacity)
         if self.ways is not None:
             self._check_sets(check, capacity, line)
         elif self.policy == "random":
@@ -130,7 +132,11 @@ class Caches:
             check.fault(f"arch is {show(self.arch)}; an Arch is needed, as load_arch returns")
         check.choice("sees", self.sees, get_args(Sees))
         check.flag("warm", self.warm)
-        check_line(check, self.line_bytes)
+        line = check_line(check, self.line_bytes)
+        if isinstance(self.arch, Arch):
+            for level in self.arch.caches:
+                if level.usable_bytes is not None:
+                    check_room(check, line, level.usable_bytes, f" of {level.name}")
         check.finish()
 
 
@@ -177,8 +183,9 @@ def simulated(cache: Cache | Caches | Arch | None, given: Mapping[str, Any]) -> 
         both = "both are" if is_machine else "neither is"
         faults.append(f"capacity_bytes and arch: {both} given; give exactly one")
     for name in (name for name in named if name not in own and name != "capacity_bytes"):
-        why = "an arch has its own" if is_machine else "it is about the levels of an arch"
-        faults.append(f"{name}: {why}; leave it out")
+        whose = "a single cache (capacity_bytes=) has"
+        whose = whose if is_machine else "the caches of a machine (arch=) have"
+        faults.append(f"{name}: only {whose} it; leave it out")
     with gathered(faults):
         if cache is not None or {"capacity_bytes", "arch"} & named.keys():
             kept = {name: value for name, value in given.items() if name in own}
@@ -198,3 +205,12 @@ def check_line(check: Checker, line_bytes: object) -> int:
     if line & (line - 1) or line > 2**20:
         check.fault(f"line_bytes is {show(line_bytes)}; a power of two up to 2**20 is needed")
     return line
+
+
+def check_room(check: Checker, line: int, capacity: int, of: str = "") -> None:
+    """Refuse lines that no cache of a capacity can hold; a capacity of 0 is no cache."""
+    if 0 < capacity < line:
+        check.fault(
+            f"line ({format_capacity(line)}) is above the capacity{of} "
+            f"({format_capacity(capacity)})"
+        )

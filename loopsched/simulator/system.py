@@ -53,8 +53,9 @@ def check_caches(arch: Arch) -> None:
     for level in arch.caches:
         if level.kind != "cache":
             raise ArchError(
-                f"level '{level.name}' of '{arch.name}' is a {level.kind}: tiles are placed there, "
-                "not cached; 'evaluate' counts its traffic exactly; only caches are simulated"
+                f"level '{level.name}' of '{arch.name}' is a {level.kind}: the schedule places its "
+                "tiles, so its traffic needs no replay; 'loopsched analyze' (loopsched.evaluate in "
+                "Python) counts it exactly. Only caches are simulated"
             )
 
 
