@@ -240,7 +240,7 @@ def test_sizes_and_names() -> None:
 def test_what_no_kernel_computes_is_refused() -> None:
     with pytest.raises(ProblemError, match="triton_gemm computes a GEMM or a convolution"):
         pick(Attention(1, 1, 64, 64), H200, kernel="triton_gemm")
-    with pytest.raises(ProblemError, match="triton_attention computes an Attention of as many"):
+    with pytest.raises(ProblemError, match="triton_attention computes attention with as many"):
         pick(gemm(m=64, n=64, k=64), H200, kernel="triton_attention")
     with pytest.raises(InputError, match="none of 2 configurations of triton_attention can run"):
         rows = [ROW | {"block_n": 96}, ROW | {"block_n": 1024}]

@@ -113,9 +113,9 @@ def test_few_queries_have_names_and_work_of_their_own() -> None:
 def test_few_queries_are_decoded(capsys: pytest.CaptureFixture[str]) -> None:
     few, many = Attention(1, 32, 8192, 128, queries=1), Attention(1, 32, 8192, 128)
     assert pick(few, H200, top=1).kernel == "triton_decode"
-    with pytest.raises(ProblemError, match="triton_attention computes an Attention of as many"):
+    with pytest.raises(ProblemError, match="triton_attention computes attention with as many"):
         pick(few, H200, kernel="triton_attention")
-    with pytest.raises(ProblemError, match="triton_decode computes an Attention of fewer queries"):
+    with pytest.raises(ProblemError, match="triton_decode computes attention with fewer queries"):
         pick(many, H200, kernel="triton_decode")
     assert run(["pick", "attention:1x32x1:8192x128x0x8", "--arch", "h200", "--top", "1"]) == 0
     said = " ".join(capsys.readouterr().out.split())

@@ -111,7 +111,7 @@ def test_groups_have_names_and_faults(capsys: pytest.CaptureFixture[str], tmp_pa
         Grouped(())
     with pytest.raises(ProblemError, match="triton_gemm computes a GEMM or a convolution"):
         pick(one, H200, kernel="triton_gemm")
-    with pytest.raises(ProblemError, match="triton_grouped computes Grouped GEMMs"):
+    with pytest.raises(ProblemError, match="triton_grouped computes several GEMMs in one launch"):
         pick(gemm(m=8, n=8, k=8), H200, kernel="triton_grouped")
     assert run(["pick", "grouped:16x512x64+8x512x64", "--top", "1", "--arch", "h200"]) == 0
     assert "triton_grouped on h200" in capsys.readouterr().out

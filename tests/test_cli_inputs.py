@@ -20,11 +20,15 @@ def test_results_are_no_workload(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file = str(tmp_path / "found.jsonl")
     assert run(["search", "gemm:m=8,n=8,k=8", "--out", file]) == 0
     for given in ("whole", "problem"):
-        with pytest.raises(InputError, match="rows, as a search saves them, not a workload"):
+        with pytest.raises(InputError, match="saved results, where a workload is needed"):
             getattr(Inputs(file), given)
     for words in (["workloads"], ["kernel", "library"], ["pick"]):
         assert run([*words, file]) == 3
         assert f"'loopsched show {file}' shows their loops" in capsys.readouterr().err
+    for words in (["show", file], ["export", "--to", "c", file]):
+        assert run([*words, "M:8 N:8 K:8"]) == 2
+        wanted = f"{file} holds saved results, which have their schedules; leave out SCHEDULE\n"
+        assert capsys.readouterr().err.endswith(wanted)
 
 
 def test_a_list_of_layers_is_told_from_rows(
@@ -59,7 +63,7 @@ def test_other_files_than_proofs_get_one_line(
 
 def test_a_list_of_numbers_is_no_results(tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
-    for text, meant in (("[1, 2", "not JSON"), ("[1, 2]", "layers"), ("[ {", "rows, as a search")):
+    for text, meant in (("[1, 2", "not JSON"), ("[1, 2]", "layers"), ("[ {", "saved results")):
         file.write_text(text)
         with pytest.raises(InputError, match=meant):
             _ = Inputs(str(file)).whole

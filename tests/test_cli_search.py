@@ -290,8 +290,8 @@ class TestOut:
     ) -> None:
         assert run(["search", "vgg16", "--fix", "K@L9=64", "--fix", "C@L2=4"]) == 3
         told = capsys.readouterr().err
-        assert told.count("'K@L9=64': unknown block 'L9'") == 1
-        assert "  'K@L9=64': unknown block" in told
+        assert told.count("'K@L9=64': unknown level or unit 'L9'") == 1
+        assert "  'K@L9=64': unknown level" in told
         assert "  problem 'fc6' and 2 more: 'C@L2=4': unknown dim 'C'; allowed: M N K" in told
         assert "  problem 'conv1_1': 'C@L2=4': dim 'C' has size 3; 4 is above it" in told
         assert run(["search", SMALL, "--fix", "K@L9=4"]) == 3

@@ -158,7 +158,7 @@ class TestParse:
             )
         assert len(caught.value.problems) == 6
         assert "did you mean 'divisors'?" in str(caught.value)
-        assert "write DIM@BLOCK=N" in str(caught.value)
+        assert "write DIM@LEVEL=N" in str(caught.value)
 
 
 class TestCheck:
@@ -166,7 +166,7 @@ class TestCheck:
         ("given", "message"),
         [
             ({"extents": (("m", "L2", 1, 2),)}, "unknown dim 'm'; did you mean 'M'"),
-            ({"extents": (("M", "L3", 1, 2),)}, r"unknown block 'L3'; did you mean 'L\d'"),
+            ({"extents": (("M", "L3", 1, 2),)}, r"unknown level or unit 'L3'; did you mean 'L\d'"),
             ({"extents": (("M", "L2", 5, 5),)}, "dim 'M' has size 4; 5 is above it"),
             ({"extents": (("M", "L2", 1, 9),)}, "dim 'M' has size 4; 9 is above it"),
             ({"extents": (("M", "L2", 3, 2),)}, "no extent is at least 3 and at most 2"),

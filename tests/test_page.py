@@ -269,8 +269,14 @@ def test_what_was_measured_stands_beside_what_is_promised(saved: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"workload_digest": "0"}, "row 1: of another 'workload' than the page"),
-        ({"arch_digest": None}, "row 1: of another 'arch' than the page"),
+        (
+            {"workload_digest": "0"},
+            "row 1: measured for another workload than that of the page",
+        ),
+        (
+            {"arch_digest": None},
+            "row 1: measured for another machine than that of the page",
+        ),
         ({"measured_s": "fast"}, "row 1: no 'measured_s'; is it what 'run --out' has saved?"),
         ({}, "row 2: layer 1 was measured twice"),
     ],
@@ -458,7 +464,7 @@ def test_a_page_never_takes_the_place_of_what_it_is_made_of(
     for command, source in (("report", "r.jsonl"), ("explore", "mine.json")):
         before = Path(source).read_bytes()
         assert run([command, source, "-o", f"./{source}"]) == 3
-        assert "cannot be written: the page is made of it" in capsys.readouterr().err
+        assert "cannot be written: the page is made from it" in capsys.readouterr().err
         assert Path(source).read_bytes() == before
 
 

@@ -567,6 +567,11 @@ def test_check_names_what_it_was_held_against(capsys: pytest.CaptureFixture[str]
     assert run(["run", "gemm:m=4,n=5,k=6", "--check"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "all results equal NumPy's and ONNX Runtime's problem" in said
+    assert run(["run", "gemm:m=4,n=5,k=6", "--check", "--type", "int8"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "all results equal NumPy's; ONNX Runtime checks fp32 only" in said
+    assert run(["run", "gemm:m=4,n=5,k=6", "--type", "int8"]) == 0
+    assert "ONNX" not in capsys.readouterr().out
 
 
 def test_integers_have_no_flop_and_no_numpy(capsys: pytest.CaptureFixture[str]) -> None:

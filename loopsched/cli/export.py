@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _FORMS = ("timeloop", "zigzag", "python", "c", "llvm", "triton", "tvm")
 _PROGRAMS = ("c", "llvm")
+_NAMED = ("python", *_PROGRAMS)
 _SUFFIXES = {"c": (".c",), "llvm": (".ll",), "triton": (".json",)} | {
     **dict.fromkeys(("python", "tvm"), (".py",)),
     **dict.fromkeys(("timeloop", "zigzag"), (".yaml", ".yml")),
@@ -60,6 +61,10 @@ def export(
     a search. PROBLEM may also be a file of saved results, whose schedules are
     written.
     """
+    if form != "timeloop":
+        options.refuse(options.stated("residual"), "only to --to timeloop")
+    if form not in _NAMED:
+        options.refuse(options.stated("name"), "only to --to python, c and llvm")
     if target is not None and _is_file(Path(target)):
         suffixed(target, _SUFFIXES[form], f"what '--to {form}' writes")
     is_chosen = rank is None and not inputs.has_schedules

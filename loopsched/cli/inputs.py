@@ -43,9 +43,8 @@ def _refuse_results(text: str) -> None:
     if is_result_file(text):
         refuse_layers(text)
         raise InputError(
-            f"{text}: rows, as a search saves them, not a workload, which is an object with "
-            f"'layers'; 'loopsched report {text}' makes a page of them, 'loopsched show {text}' "
-            "shows their loops"
+            f"{text}: saved results, where a workload is needed; 'loopsched report {text}' makes a "
+            f"page of them, 'loopsched show {text}' shows their loops"
         )
 
 
@@ -138,15 +137,20 @@ class Inputs:
         """Go through what is given: one schedule, a result file's, or each problem's best."""
         from loopsched.cli.saved import is_result_file, refuse_layers, saved_schedules
 
-        is_saved = self.schedule_text is None and is_result_file(self.text)
+        is_saved = is_result_file(self.text)
         if rank is not None and not is_saved and self.whole:
             raise click.UsageError("--rank is for files of saved results")
-        if self.schedule_text is not None:
-            yield self.problem, self.schedule, self.machine
-        elif is_saved:
-            _refuse_other_inputs(self.text)
+        if is_saved:
             refuse_layers(self.text)
+            if self.schedule_text is not None:
+                raise click.UsageError(
+                    f"{self.text} holds saved results, which have their schedules; leave out "
+                    "SCHEDULE"
+                )
+            _refuse_other_inputs(self.text)
             yield from saved_schedules(self.text, self.layers, rank)
+        elif self.schedule_text is not None:
+            yield self.problem, self.schedule, self.machine
         else:
             for one in self.chosen.workload.problems:
                 yield one, best_schedule(one, self.machine), self.machine

@@ -433,7 +433,8 @@ constraints = _together(
     many(
         "--order",
         metavar="DIMS",
-        meaning="Order of these loops in every block, outermost first: 'K>M>N'; may be repeated.",
+        meaning="Order of these loops within every level and unit, outermost first: 'K>M>N'; "
+        "may be repeated.",
     ),
     click.option(
         "--prefix", metavar="LOOPS", help="Fix the outermost loops, such as 'M:1024@SM N:1024@SM'."

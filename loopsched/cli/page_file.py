@@ -54,8 +54,11 @@ def measured_rows(path: str | None, source: Row) -> dict[int, Row]:
                 raise InputError(f"{where}: no '{name}'; is it what 'run --out' has saved?")
         for name in ("workload_digest", "arch_digest"):
             if row.get(name) != source.get(name):
-                what = name.removesuffix("_digest")
-                raise InputError(f"{where}: of another '{what}' than the page; run again")
+                what = {"arch_digest": "machine"}.get(name, "workload")
+                raise InputError(
+                    f"{where}: measured for another {what} than that of the page; repeat "
+                    f"'loopsched run' with the page's {what}"
+                )
         if row["layer"] in found:
             raise InputError(f"{where}: layer {row['layer']} was measured twice; give one run")
         found[row["layer"]] = row
@@ -73,7 +76,7 @@ def page_target(path: str, source: str) -> Path:
     loopsched.base.errors.InputError: no_such_folder/report.html: cannot be written: no such ...
     """
     if os.path.realpath(target_of(path)) == os.path.realpath(source):
-        raise InputError(f"{path}: cannot be written: the page is made of it")
+        raise InputError(f"{path}: cannot be written: the page is made from it")
     return suffixed(path, (".html", ".htm"), "a page")
 
 

@@ -77,7 +77,10 @@ def run(
     progress = output.Progress(len(inputs.chosen.numbers))
     rows = _rows(inputs, (threads, data_type, measure, check), progress)
     chosen = len(inputs.chosen.numbers)
-    output.report_rows(rows, out, form, progress, lambda kept: _show(kept, chosen, inputs.machine))
+    output.report_rows(
+        rows, out, form, progress,
+        lambda kept: _show(kept, chosen, inputs.machine, is_checked=check),
+    )  # fmt: skip
 
 
 def _refuse_types(text: str) -> None:
@@ -147,12 +150,15 @@ def _columns(reference: str, is_integer: bool) -> tuple[Column, ...]:
     )
 
 
-def _show(rows: list[Row], chosen: int, machine: Arch) -> None:
+def _show(rows: list[Row], chosen: int, machine: Arch, *, is_checked: bool) -> None:
     threads = rows[0]["threads"]
     names = dict.fromkeys(row["reference"] for row in rows)
     checked = "all results equal NumPy's"
     if "ONNX Runtime" in names:
         checked += " and ONNX Runtime's" + ", where it was run" * (len(names) > 1)
+    elif is_checked:
+        what = "GEMMs and forward convolutions" if rows[0]["data_type"] == "fp32" else "fp32"
+        checked += f"; ONNX Runtime checks {what} only"
     output.print_text(
         f"{rows[0]['data_type']} on {count(threads, 'thread')}, planned for "
         f"{machine.title or machine.name}; {checked}"

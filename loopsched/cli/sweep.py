@@ -67,6 +67,8 @@ def sweep(
     interruption. SPEC may also be a run folder. --format applies to
     the totals on standard output.
     """
+    if schema and status:
+        raise click.UsageError("--schema and --status exclude each other")
     if schema:
         from loopsched.sweeps.schema import sweep_schema
 

@@ -307,7 +307,7 @@ class Arch(Shown):
         if self.gpu is None:
             raise ArchError(
                 f"'{self.name}' has no 'gpu' part, which kernels need; choose a GPU such as h100, "
-                "or copy its part"
+                "or give your own file a 'gpu' part like that of a shipped GPU"
             )
         return self.gpu
 

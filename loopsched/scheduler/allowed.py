@@ -434,7 +434,7 @@ def _faults(space: Space) -> Iterator[str]:
         if dim not in dims:
             yield f"'{text}': unknown dim '{dim}'; {nearest(dim, dims)}"
         if block not in blocks:
-            yield f"'{text}': unknown block '{block}'; {nearest(block, blocks)}"
+            yield f"'{text}': unknown level or unit '{block}'; {nearest(block, blocks)}"
         if high < 1 or low > high:
             yield f"'{text}': no extent is at least {low} and at most {high}"
         elif dim in dims:

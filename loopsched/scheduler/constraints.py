@@ -170,8 +170,8 @@ def _bound(text: str, faults: list[str]) -> tuple[str, str, int, int] | None:
         dim, block, low, high = found[2], found[3], int(found[1]), int(found[4])
     else:
         faults.append(
-            f"bound {show(text)} cannot be read; write DIM@BLOCK=N, DIM@BLOCK<=N, "
-            "DIM@BLOCK>=N or N<=DIM@BLOCK<=N, such as 'M@L2=128'"
+            f"bound {show(text)} cannot be read; write DIM@LEVEL=N, DIM@LEVEL<=N, "
+            "DIM@LEVEL>=N or N<=DIM@LEVEL<=N, such as 'M@L2=128'"
         )
         return None
     return dim, block, low, high

@@ -133,9 +133,9 @@ class Family:
 
 
 _COMPUTED = {
-    "attn": "an Attention of as many queries as keys",
-    "decode": "an Attention of fewer queries than keys",
-    "grouped": "Grouped GEMMs",
+    "attn": "attention with as many queries as keys, such as attention:4x32x4096x128x1",
+    "decode": "attention with fewer queries than keys, such as attention:4x32x1:4096x128x0",
+    "grouped": "several GEMMs in one launch, such as grouped:128x4096x512+64x4096x512",
 }
 
 
