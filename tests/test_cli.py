@@ -114,6 +114,13 @@ class TestFront:
             (["run", GEMM, "--type", "fp16"], "'fp16' is not one of 'fp32', 'fp64', 'bf16'"),
             (["analyze", GEMM, NEST, "--model", "yalza"], "'yalza' is not one of"),
             (["search", GEMM, "--seed", "-1"], "'-1' is not a whole number >= 0"),
+            (
+                ["search", GEMM, "-o", "a.jsonl"],
+                "--out FILE saves the rows, --plot FILE draws",
+            ),
+            (["search", GEMM, "-o", "a.html"], "'loopsched explore -o FILE.html' writes a page."),
+            (["fuse", "vgg16", "-o", "a.csv"], "'time'. --format csv prints rows.\n"),
+            (["search", GEMM, "-o", "speed"], "'time', 'dram_bytes', 'energy', 'edp'.\n"),
             (["search", GEMM, "--seed", "4"], "--seed applies only to --strategy random and local"),
             (["explore", GEMM, "--samples", "5"], "--samples applies only to --strategy random"),
             (["export", GEMM, "--to", "c", "--residual"], "--residual applies only to --to time"),

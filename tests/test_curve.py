@@ -409,6 +409,10 @@ def test_ends() -> None:
     assert steps(curve) == [(12, 12)]
     assert str(curve.schedule(0)) == ""
     assert (curve.at(11), curve.step(11), len(curve), curve.knees) == (None, None, 1, ())
+    with pytest.raises(InputError, match=r"^step is None; a whole number is needed"):
+        curve.schedule(curve.step(11))  # type: ignore[arg-type]
+    with pytest.raises(IndexError, match=r"^step is 1; the curve has 1 step$"):
+        curve.schedule(1)
 
 
 def test_python_gives_the_same_curve() -> None:
@@ -446,7 +450,7 @@ def test_bad_input() -> None:
         NetworkCurve.of("w", (), ())
 
 
-@pytest.mark.parametrize("wrong", ["96 KiB", None, True, [96]])
+@pytest.mark.parametrize("wrong", ["96 KiB", None, True, [96], np.nan])
 def test_what_is_no_capacity_is_refused(wrong: Any) -> None:
     one = traffic_curve(gemm(m=64, n=64, k=64))
     assert one.at(np.int64(4096)) == one.at(4096.5) == one.at(4096)

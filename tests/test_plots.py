@@ -704,7 +704,7 @@ class TestTiles:
         ("dims", "message"),
         [
             (["M"], "dims is M; two dimensions"),
-            ([1, 2], "no loop of '1'"),
+            ([1, 2], r"dims\[0\] is 1; a dimension such as 'M' is needed"),
             (["M", "M"], "'M' is given twice"),
             (["M", "Q"], "no loop of 'Q'"),
             (["M:11", "N"], "no loop 'M:11'; did you mean 'M:10'"),
@@ -716,6 +716,8 @@ class TestTiles:
             tile_map(PROBLEM, ARCH, NEST, dims)
         with pytest.raises(ConstraintError, match="steps is 2"):
             tile_map(PROBLEM, ARCH, NEST, steps=2)
+        with pytest.raises(ConstraintError, match="dims is 5; a sequence is needed"):
+            tile_map(PROBLEM, ARCH, NEST, 5)  # type: ignore[arg-type]
 
     def test_rows(self) -> None:
         rows = tiles_rows(mapped())

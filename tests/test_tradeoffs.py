@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from oracle_search import every_nest, random_machine, random_problem
 
 import loopsched
-from loopsched.base.errors import ScheduleError
+from loopsched.base.errors import InputError, ScheduleError
 from loopsched.nests.nest import Schedule
 from loopsched.nests.notation import parse_schedule
 from loopsched.scheduler.tradeoffs import Tradeoff, non_dominated, pareto
@@ -72,3 +73,17 @@ def test_no_schedule_of_a_whole_space_is_beyond_the_front(seed: int) -> None:
     coarse = pareto(problem, arch, capacities_bytes=own, step=0.5)
     for time_s, dram_bytes in least:
         assert any(p.time_s <= 1.5 * time_s and p.dram_bytes <= 1.5 * dram_bytes for p in coarse)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"capacities_bytes": "4 KiB"}, "capacities_bytes is '4 KiB'; a sequence of whole"),
+        ({"capacities_bytes": 4096}, "capacities_bytes is 4096; a sequence of whole numbers"),
+        ({"capacities_bytes": ["4 KiB"]}, "capacities_bytes is '4 KiB'; a whole number >= 1"),
+        ({"step": float("nan")}, "step is nan; a number >= 0 is needed"),
+    ],
+)
+def test_wrong_arguments(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=f"^pareto: {message}"):
+        pareto(PROBLEM, ARCH, **given)

@@ -172,6 +172,9 @@ def _explained(error: click.ClickException) -> click.ClickException:
         return click.UsageError(
             f"Missing option '{missing.opts[0]}'; allowed: {allowed}.", error.ctx
         )
+    if isinstance(error, click.BadParameter):
+        hint = _file_hint(error)
+        return click.UsageError(f"{error.format_message()} {hint}", error.ctx) if hint else error
     if error.message.startswith("Got unexpected extra argument") and isinstance(
         error, click.UsageError
     ):
@@ -189,6 +192,19 @@ def _explained(error: click.ClickException) -> click.ClickException:
     else:
         return error
     return click.UsageError(f"No such option '{error.option_name}'; {hint}", error.ctx)
+
+
+def _file_hint(error: click.BadParameter) -> str:
+    """Say what writes files where -o is --objective and names one."""
+    given = re.match(r"'[^']*(\.\w+)' is not one of", error.message)
+    if error.param is None or error.param.name != "objective" or not given or error.ctx is None:
+        return ""
+    if given[1] in (".html", ".htm"):
+        return "'loopsched explore -o FILE.html' writes a page."
+    known = {name for one in error.ctx.command.params for name in one.opts}
+    hints = {"--out": "saves the rows", "--plot": "draws them"}
+    found = [f"{name} FILE {what}" for name, what in hints.items() if name in known]
+    return ", ".join(found or ["--format csv prints rows"]) + "."
 
 
 def _extra_hint(error: click.UsageError) -> str:

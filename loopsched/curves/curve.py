@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from loopsched.base.arguments import show
+from loopsched.base.errors import InputError
+from loopsched.base.units import count
 from loopsched.curves.staircase import NestBound, Staircase
 from loopsched.problems.footprint import problem_bytes
 from loopsched.problems.problem import Problem
@@ -112,7 +115,7 @@ class Curve(Staircase):
         Raises
         ------
         IndexError
-            If there are fewer steps.
+            If there are fewer steps; InputError if it is not a whole number.
 
         Examples
         --------
@@ -123,6 +126,17 @@ class Curve(Staircase):
         """
         from loopsched.scheduler.blocks import Block, compose
 
+        try:
+            step = range(len(self))[step]
+        except TypeError:
+            raise InputError(
+                f"step is {show(step)}; a whole number is needed, such as step(4096) gives where "
+                "that capacity suffices"
+            ) from None
+        except IndexError:
+            raise IndexError(
+                f"step is {show(step)}; the curve has {count(len(self), 'step')}"
+            ) from None
         order = self.inward[step]
         extents = tuple(zip(self.problem.dims, self.bodies[step], strict=True))
         outer = [dim for dim in self.problem.dims if dim not in order]

@@ -73,7 +73,8 @@ class Stairs:
         InputError
             If the capacity is not a number of bytes.
         """
-        if isinstance(capacity_bytes, bool) or not isinstance(capacity_bytes, Real):
+        is_number = isinstance(capacity_bytes, Real) and not isinstance(capacity_bytes, bool)
+        if not is_number or capacity_bytes != capacity_bytes:  # NaN
             raise InputError(
                 f"capacity_bytes is {show(capacity_bytes)}; a number of bytes is needed, such as "
                 "98304 for 96 KiB"

@@ -97,8 +97,8 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
     Parameters
     ----------
     name_or_path : str or path
-        A shipped name wins over a file of that name.  `workload_schema` describes the form
-        of a file.  A path that ends in ``.onnx`` is a model, also with lengths, as in
+        A shipped name wins over a file of that name.  ``loopsched workloads --schema`` prints
+        the form of a file.  A path that ends in ``.onnx`` is a model, also with lengths, as in
         ``model.onnx:batch=8``; one that ends in ``.yaml`` is a workload of ZigZag: see
         `load_network`.
 

@@ -173,7 +173,7 @@ def affine(
         The iteration space.
     tensors : mapping of tensor name to projection
         In the order in which one point reads them; the form of a projection
-        is that of `parse_projection`.
+        is that of `loopsched.problems.projections.parse_projection`.
     output : str, optional
         The tensor that is accumulated into; by default the last.
     element_bytes : int, data type or mapping of tensor name to either

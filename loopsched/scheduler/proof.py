@@ -57,7 +57,7 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
     Returns
     -------
     str
-        What `loopsched.verify` reads.  Its bound is the highest that could be
+        What `verify_proof` reads.  Its bound is the highest that could be
         proven; it may be below the schedule's value.
 
     Raises

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Real
 
-from loopsched.base.errors import EmptySpaceError
+from loopsched.base.arguments import Checker, show
+from loopsched.base.errors import EmptySpaceError, InputError
 from loopsched.machines.arch import Arch
 from loopsched.models.score import Evaluation, evaluate
 from loopsched.nests.nest import Schedule
@@ -76,6 +79,11 @@ def pareto(
     tuple of Tradeoff
         Largest capacity first, then by time.
 
+    Raises
+    ------
+    InputError
+        If an argument cannot be.
+
     See Also
     --------
     search, traffic_curve
@@ -101,13 +109,26 @@ def pareto(
     >>> [(point.capacity_bytes, point.dram_bytes) for point in front][:2]
     [(294912, 786432), (147456, 1048576)]
     """
+    check = Checker("pareto", InputError)
+    if isinstance(step, bool) or not isinstance(step, Real) or not 0 <= step < math.inf:
+        check.fault(f"step is {show(step)}; a number >= 0 is needed, such as 0.05")
+    given = []
+    if capacities_bytes is not None:
+        if isinstance(capacities_bytes, Iterable) and not isinstance(capacities_bytes, str):
+            given = [check.count("capacities_bytes", one) for one in capacities_bytes]
+        else:
+            check.fault(
+                f"capacities_bytes is {show(capacities_bytes)}; a sequence of whole numbers is "
+                "needed, such as [98304] for 96 KiB"
+            )
+    check.finish()
     found: list[Tradeoff] = []
     level = arch.caches[0]
     if capacities_bytes is None:
         inner = max((other.capacity_bytes or 0 for other in arch.caches[1:]), default=0)
         capacities: Iterator[int] = _halved(level.capacity_bytes or 0, max(inner, 64))
     else:
-        capacities = iter(sorted(set(capacities_bytes), reverse=True))
+        capacities = iter(sorted(set(given), reverse=True))
     for capacity in capacities:
         smaller = arch.with_value(f"{level.name}.capacity", capacity)
         try:

@@ -229,7 +229,7 @@ def sensitivity(
         started, as `loopsched.published.presets.preset` builds them, that are
         estimated instead of the library's.
     progress : callable, optional
-        Called with a text after each step; `n_steps` counts them.
+        Called with a text after each step; `loopsched.study.sensitivity.n_steps` counts them.
     objective, strategy, value, top, constraints, seed, samples, budget, time_limit_s, gap
         Fields of the `Goal`; they override those of ``goal``.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from loopsched.base.arguments import Checker
 from loopsched.base.errors import ConstraintError, InputError, ScheduleError, nearest
 from loopsched.base.pool import each_in_order
 from loopsched.base.rows import Row
@@ -177,11 +178,14 @@ def tile_map(
     >>> found.current, found.best().sizes, len(found.cells)
     ((64, 64), (14, 64), 256)
     """
+    check = Checker("tile_map", ConstraintError)
+    named_dims = [*dims] if isinstance(dims, str) else dims
+    chosen = check.each("dims", named_dims, str, "a dimension such as 'M'")
+    check.count("steps", steps, 3)
+    check.finish()
     schedule.check(problem)
     schedule.check_even("a map of tile sizes")
-    if steps < 3:
-        raise ConstraintError(f"steps is {steps}; a whole number >= 3 is needed")
-    start, places = _places(problem, schedule, dims)
+    start, places = _places(problem, schedule, chosen)
     named = (start.loops[places[0]].dim, start.loops[places[1]].dim)
     current = (start.loops[places[0]].extent, start.loops[places[1]].extent)
     sizes = (

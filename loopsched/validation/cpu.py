@@ -83,6 +83,7 @@ def validate_cpu(
 
     Examples
     --------
+    >>> from loopsched.validation.cpu import summed
     >>> row = {"problem": "one", "bound_s": 1.0, "estimate_s": 3.0, "measured_s": 2.0}
     >>> found = summed([row, row | {"problem": "two", "measured_s": 4.0}])
     >>> found.summary["mape"], found.summary["bound_violations"]

@@ -18,7 +18,7 @@ Box = tuple[Extents, Extents, Kept | None, Extents]  # of items; or of bodies in
 
 
 class Verdict(NamedTuple):
-    """What an accepted log proves.
+    """What an accepted proof shows.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
         The schedule's value, and the bound that no schedule is below; in the objective's
         unit.
     boxes : int
-        Leaves of the tree.
+        Boxes that the proof divides the schedules into.
     together : str or None
         A scratchpad: only schedules that keep all its tiles at one place are covered.
     covered : bool

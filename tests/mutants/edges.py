@@ -185,8 +185,8 @@ _INPUTS = "test_cli_inputs.py"
 _inputs.broken(
     "inputs-results-are-workloads",
     "what a search has saved is read as a workload",
-    '        raise InputError(\n            f"{text}: rows, as',
-    '        print(\n            f"{text}: rows, as',
+    '        raise InputError(\n            f"{text}: saved results, where',
+    '        print(\n            f"{text}: saved results, where',
     f"{_INPUTS}::test_results_are_no_workload",
 )
 _inputs.broken(

@@ -36,6 +36,7 @@ from loopsched.gpu.choice.space import Space, read_space, space_of
 from loopsched.gpu.choice.triton import Resources
 from loopsched.gpu.library.machine import machine_of
 from loopsched.machines.arch import Arch
+from loopsched.machines.gpu_limits import Gpu
 from loopsched.problems.problem import Problem
 
 # Of a large space, more than this were never needed to hold the fastest.
@@ -385,16 +386,11 @@ def rank(problem: Asked, arch: Arch, family: Family, space: Space, data_type: st
     taken = family.taken(problem, space, machine.gpu, width)
     feasible = ~family.refused(space, width) & (taken.resident >= 1)
     if not feasible.any():
+        none = f"none of {len(space)} configurations of {family.name} can run on {arch.name}"
         if len(space) == 1:
-            none = f"the only configuration of {family.name} cannot run on {arch.name}: it"
-        else:
-            none = f"none of {len(space)} configurations of {family.name} can run on {arch.name}"
-            none += ": each"
-        raise InputError(
-            f"problem '{problem.name}': {none} takes more than "
-            f"{machine.gpu.max_block_shared_bytes:,} bytes of shared memory, or more threads or "
-            "registers than there are, or has sizes that the kernel cannot have"
-        )
+            none = f"the only configuration of {family.name} cannot run on {arch.name}"
+        why = _excluded(family.refused(space, width), taken, machine.gpu)
+        raise InputError(f"problem '{problem.name}': {none}: {why}")
     space, taken = space.kept(feasible), taken.kept(feasible)
     found = family.times(problem, data_type, space, taken, machine)
     order = np.lexsort((np.arange(len(space)), taken.shared_bytes, found.time_s))
@@ -405,6 +401,35 @@ def rank(problem: Asked, arch: Arch, family: Family, space: Space, data_type: st
     bound_s, _ = repeated_bound(macs, read + written, arch, data_type)
     cold_s, _ = cold_bound(macs, read, written, arch, data_type)
     return Ranked(space, taken, found, order, feasible, may_be_best, bound_s, cold_s)
+
+
+def _excluded(refused: NDArray[np.bool_], taken: Resources, gpu: Gpu) -> str:
+    """Say which limits exclude configurations; where several do, how many each excludes first.
+
+    Examples
+    --------
+    >>> from loopsched import load_arch
+    >>> limits, ones = load_arch("h100").kernel_limits, np.ones(2)
+    >>> taken = Resources(ones > 1, ones, ones, np.array([1, 2**18]), ones, ones - 1)
+    >>> _excluded(np.array([True, True]), taken, limits)
+    '1 for more than 232,448 bytes of shared memory per block, 1 for sizes that the kernel ...'
+    """
+    shared, threads = gpu.max_block_shared_bytes, gpu.max_block_threads
+    limits = (
+        (taken.shared_bytes > shared, f"more than {shared:,} bytes of shared memory per block"),
+        (taken.threads > threads, f"more than {threads:,} threads per block"),
+        (refused, "sizes that the kernel cannot have"),
+        (taken.registers > 0, "more registers than there are"),
+    )
+    left = np.ones(len(refused), dtype=bool)
+    found = []
+    for is_over, what in limits:
+        many = int((left & is_over).sum())
+        left &= ~is_over
+        found += [(many, what)] if many else []
+    if len(refused) == 1:
+        return found[0][1]
+    return ", ".join(f"{many:,} for {what}" for many, what in found)
 
 
 def _tried_once(ranked: Ranked) -> Ranked:

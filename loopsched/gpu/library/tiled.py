@@ -177,7 +177,7 @@ def tiled_gemm(
         the closed form: more accurate, but takes seconds for large GEMMs.
     **tiling
         ``tile``, ``group_m``, ``split_k``, ``stages``, ``threads``,
-        ``registers``: see `Tiling`.
+        ``registers``: see `loopsched.gpu.library.tiled.Tiling`.
 
     Raises
     ------
@@ -231,7 +231,7 @@ def tiled_conv(
     arch : Arch
     data_type : str
     **tiling
-        See `Tiling`.
+        See `loopsched.gpu.library.tiled.Tiling`.
 
     See Also
     --------

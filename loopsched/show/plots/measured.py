@@ -160,7 +160,7 @@ def plot_measured(found: Comparison, *, name: str = "", ax: Axes | None = None) 
     Parameters
     ----------
     found : Comparison
-        One of what `comparisons` gives.
+        One of what `loopsched.show.plots.measured.comparisons` makes of a validation.
     name : str
         Of what was measured, for the title.
     ax : Axes, optional
