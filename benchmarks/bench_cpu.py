@@ -4,17 +4,22 @@ Run ``python benchmarks/bench_cpu.py PROBLEMS [--batch N] [--threads N] [--round
 [--part FIRST:LAST]`` with PROBLEMS one of ``resnet50``, ``vgg16``, ``mobilenet`` (the
 depthwise layers of MobileNet-v2), ``deepbench`` (every tenth problem of its file, as
 it is) and ``gemm``, twelve products against what NumPy multiplies matrices with.  Each
-side has a process of its own, with as many CPUs as threads, and they take turns; times
-are medians.  Everything a call does counts, on both sides: for oneDNN the better of NCHW
-and channels-last, weights given as they are stored.  The columns with packed weights take
-them as `CompiledKernel.pack` and Inductor (``_reorder_convolution_weight``) prepare
-them.  Without PyTorch only the kernels are timed.  Memory of outputs is kept: on both
-sides it was written before.  All arrays begin at a multiple of 64 bytes, as PyTorch's do.
+side has a process of its own, with as many CPUs as threads, and they take turns, each first in
+every other round; times are medians of the rounds' medians.  Everything a call does counts, on
+both sides: for oneDNN the best of PyTorch's ``conv2d`` and ``mkldnn_convolution`` (on one thread
+``conv2d`` computes many 1x1 filters without oneDNN), each in NCHW and in channels-last, weights
+given as they are stored.  The columns with packed weights take them as `CompiledKernel.pack` and
+Inductor (``_reorder_convolution_weight``) prepare them; there oneDNN reads and writes
+channels-last.  Without PyTorch only the kernels are timed.  Memory of outputs is kept: on both
+sides it was written before.  All arrays begin at a multiple of 64 bytes, as PyTorch's do, and
+have huge pages, as NumPy's do.  Both sides compute with the same numbers, and their sums are
+compared.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -29,7 +34,12 @@ KEPT = {  # malloc: what was freed stays
     "MALLOC_MMAP_THRESHOLD_": "1000000000",
     "MALLOC_TRIM_THRESHOLD_": "10000000000",
     "MALLOC_TOP_PAD_": "100000000",
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # PyTorch has huge pages, as NumPy does
 }
+SETTINGS = "OPENBLAS_", "OMP_", "GOMP_", "MKL_", "ONEDNN_", "DNNL_", "NUMPY_"
+"""Variables that begin so change a library; neither side has them."""
+SPIN_S = 0.2
+"""OpenBLAS's threads spin for about half of that after a call; OpenMP's for less."""
 FIELDS = ("n", "c", "k", "h", "w", "r", "s", "stride", "padding", "groups")
 DEFAULTS = {"n": 1, "stride": 1, "padding": 0, "groups": 1}
 DEPTHWISE = (
@@ -51,13 +61,16 @@ PRODUCTS = (
     (1760, 128, 1760),
     (2560, 64, 2560),
     (35, 8457, 2560),
-    (7680, 48, 2560),
+    (7680, 64, 2560),
     (1000, 777, 1300),
     (1111, 999, 517),
 )
-"""Rows, columns and terms: squares, some of DeepBench's, odd sizes."""
+"""Rows, columns and terms: squares, sizes of DeepBench's, odd ones."""
 SLICE_S = 0.06
 """What a measurement takes in each round, about."""
+
+PLAIN = "nchw", "last", "direct nchw", "direct last"
+"""A library's calls with weights as they are stored: `conv2d`, then oneDNN."""
 
 Layer = dict[str, int]
 
@@ -94,111 +107,153 @@ def macs(one: Layer) -> int:
     return one["n"] * one["k"] * one["c"] // one["groups"] * one["r"] * one["s"] * p * q
 
 
-def own_calls(one: Layer, threads: int) -> dict[str, Callable[[], Any]]:
-    """Prepare calls of kernels that the model chose."""
+Calls = dict[str, Callable[[], Any]]
+
+
+def numbers(one: Layer) -> tuple[Any, Any]:
+    """Draw a problem's two operands; both sides the same."""
     import numpy as np
 
+    draw = np.random.default_rng(1)
+    if "m" in one:
+        shapes = (one["m"], one["k"]), (one["k"], one["n"])
+    else:
+        shapes = (
+            (one["n"], one["c"], one["h"], one["w"]),
+            (one["k"], one["c"] // one["groups"], one["r"], one["s"]),
+        )
+    first, second = (draw.random(shape, dtype=np.float32) for shape in shapes)
+    return first, second
+
+
+def own_calls(one: Layer, threads: int) -> Calls:
+    """Prepare calls of kernels that the model chose."""
     from loopsched import compile, conv2d, gemm  # noqa: A004
 
     problem = gemm(**one) if "m" in one else conv2d(**one)
     kernel = compile(problem, "host", threads=threads, data_type="fp32")
-    draw, given = np.random.default_rng(1), [kernel.empty(name) for name in kernel.names]
-    for one in given:
-        one[...] = draw.random(one.shape, dtype=np.float32)
+    *given, out = (kernel.empty(name) for name in kernel.names)
+    for array, drawn in zip(given, numbers(one), strict=True):
+        array[...] = drawn.reshape(array.shape)
     if "m" in one:
-        return {"plain": lambda: kernel(*given)}
-    packed = [given[0], kernel.pack(given[1]), given[2]]
-    return {"plain": lambda: kernel(*given), "packed": lambda: kernel(*packed)}
+        return {"plain": lambda: kernel(*given, out=out)}
+    packed = [given[0], kernel.pack(given[1])]
+    return {
+        "plain": lambda: kernel(*given, out=out),
+        "packed": lambda: kernel(*packed, out=out),
+    }
 
 
-def other_calls(one: Layer, threads: int) -> dict[str, Callable[[], Any]]:
+def product_calls(one: Layer) -> Calls:
+    """Prepare NumPy's product."""
+    import numpy as np
+
+    from loopsched.codegen.memory import aligned
+
+    a, b, out = (aligned((one[p], one[q]), np.float32) for p, q in ("mk", "kn", "mn"))
+    a[...], b[...] = numbers(one)
+    return {"numpy": lambda: np.dot(a, b, out=out)}
+
+
+def other_calls(one: Layer, threads: int) -> Calls:
     """Prepare a library's."""
     if "m" in one:
-        import numpy as np
-
-        from loopsched.codegen.memory import aligned
-
-        draw = np.random.default_rng(1)
-        a, b, out = (aligned((one[p], one[q]), np.float32) for p, q in ("mk", "kn", "mn"))
-        for array in (a, b, out):
-            array[...] = draw.random(array.shape, dtype=np.float32)
-        return {"numpy": lambda: np.dot(a, b, out=out)}
+        return product_calls(one)
     import torch
     from torch.nn.functional import conv2d
 
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
-    last = torch.channels_last
-    image = torch.rand(one["n"], one["c"], one["h"], one["w"])
-    weight = torch.rand(one["k"], one["c"] // one["groups"], one["r"], one["s"])
-    lined = image.to(memory_format=last)
-    how = {key: one[key] for key in ("stride", "padding", "groups")}
+    image, weight = (torch.empty(a.shape).copy_(torch.from_numpy(a)) for a in numbers(one))
+    lined = image.to(memory_format=torch.channels_last)
     stride, padding, groups = [one["stride"]] * 2, [one["padding"]] * 2, one["groups"]
-    packs = torch.ops.mkldnn._reorder_convolution_weight
-    runs = torch.ops.mkldnn._convolution_pointwise
-    shape = list(image.shape)
-    packed = packs(weight, padding, stride, [1, 1], groups, shape)
+    how = {"stride": stride, "padding": padding, "groups": groups}
+    direct = torch.ops.aten.mkldnn_convolution.default
+    packs = torch.ops.mkldnn._reorder_convolution_weight.default
+    runs = torch.ops.mkldnn._convolution_pointwise.default
+    packed = packs(weight, padding, stride, [1, 1], groups, list(image.shape))
     rest = (packed, None, padding, stride, [1, 1], groups, "none", [], "")
     return {
         "nchw": lambda: conv2d(image, weight, **how),
-        "last": lambda: conv2d(lined, weight.to(memory_format=last), **how),
-        "packed nchw": lambda: runs(image, *rest),
+        "last": lambda: conv2d(lined, weight, **how),
+        "direct nchw": lambda: direct(image, weight, None, padding, stride, [1, 1], groups),
+        "direct last": lambda: direct(lined, weight, None, padding, stride, [1, 1], groups),
         "packed last": lambda: runs(lined, *rest),
     }
 
 
-def serve(side: str, threads: int) -> None:
-    """Time the calls of layers that are asked for, a line of JSON each."""
+def serve(side: str, threads: int, is_gemm: bool) -> None:
+    """Time the calls of layers that are asked for, a line of JSON each; first the library."""
     prepares = own_calls if side == "own" else other_calls
-    last, calls = None, {}
-    for line in sys.stdin:
-        one = json.loads(line)
-        if one != last:
-            calls.clear()
-            calls, last = prepares(one, threads), one
-        taken: dict[str, list[float]] = {}
-        for name, call in calls.items():
-            call()
-            times: list[float] = []
-            while len(times) < 3 or sum(times) < SLICE_S:
-                start = time.perf_counter()
-                call()
-                times.append(time.perf_counter() - start)
-            taken[name] = times
-        print(json.dumps(taken), flush=True)
+    last, calls = None, dict[str, Callable[[], Any]]()
+    with contextlib.ExitStack() as stack:
+        library = ""
+        if is_gemm and side == "other":
+            from loopsched.codegen.reference import blas_on
+
+            library = str(stack.enter_context(blas_on(threads)))
+        print(json.dumps(library), flush=True)
+        for line in sys.stdin:
+            one = json.loads(line)
+            if one != last:
+                calls.clear()
+                calls, last = prepares(one, threads), one
+            found = {name: timed(call) for name, call in calls.items()}
+            print(json.dumps(found), flush=True)
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, float]:
+    """Give the median seconds of a call, and what its results are on average."""
+    mean = float(call().mean())
+    times: list[float] = []
+    while len(times) < 3 or sum(times) < SLICE_S:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times), mean
 
 
 class Side:
     """A process that times one side."""
 
-    def __init__(self, side: str, threads: int) -> None:
+    def __init__(self, side: str, problems: str, threads: int) -> None:
+        kept = {name: one for name, one in os.environ.items() if not name.startswith(SETTINGS)}
         self.process = subprocess.Popen(
-            [sys.executable, __file__, f"--serve={side}", f"--threads={threads}"],
+            [sys.executable, __file__, problems, f"--serve={side}", f"--threads={threads}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **KEPT},
+            env={**kept, **KEPT},
             text=True,
         )
+        self.library: str = json.loads(self._answer())
 
-    def times(self, one: Layer) -> dict[str, list[float]]:
-        """Time a layer's calls."""
-        asks, answers = self.process.stdin, self.process.stdout
-        if asks is None or answers is None:
+    def _answer(self) -> str:
+        if self.process.stdout is None:
             raise RuntimeError("the process has no pipes")
-        asks.write(json.dumps(one) + "\n")
-        asks.flush()
-        found: dict[str, list[float]] = json.loads(answers.readline())
+        return self.process.stdout.readline()
+
+    def times(self, one: Layer) -> dict[str, tuple[float, float]]:
+        """Time a layer's calls."""
+        if self.process.stdin is None:
+            raise RuntimeError("the process has no pipes")
+        self.process.stdin.write(json.dumps(one) + "\n")
+        self.process.stdin.flush()
+        found: dict[str, tuple[float, float]] = json.loads(self._answer())
         return found
 
 
 def measured(one: Layer, sides: list[Side], rounds: int) -> dict[str, float]:
     """Give the median seconds of each kind of call."""
     taken: dict[str, list[float]] = {}
-    for _ in range(rounds):
-        for side in sides:
-            time.sleep(0.05)  # until the other's threads rest
-            for name, times in side.times(one).items():
-                taken.setdefault(name, []).extend(times)
+    means: list[float] = []
+    for number in range(rounds):
+        for side in sides[:: 1 - 2 * (number % 2)]:
+            time.sleep(SPIN_S)  # until the other's threads rest
+            for name, (seconds, mean) in side.times(one).items():
+                taken.setdefault(name, []).append(seconds)
+                means.append(mean)
+    if max(means) - min(means) > 1e-4 * max(means):
+        raise RuntimeError(f"{one}: results differ: {min(means)} to {max(means)} on average")
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
@@ -215,14 +270,14 @@ def show(one: Layer, found: dict[str, float]) -> tuple[float, ...]:
         f"{one['n']}x{one['c']}x{one['h']}x{one['w']} {one['k']}{kind} {one['r']}x{one['s']}"
         f" s{one['stride']}"
     )
-    names = ("plain", "nchw", "last", "packed", "packed nchw", "packed last")
+    names = ("plain", *PLAIN, "packed", "packed last")
     cells = [f"{rate[name]:8.1f}" if name in rate else f"{'-':>8}" for name in names]
     ratios: tuple[float, ...] = ()
     if "nchw" in rate:
-        best = max(rate["packed nchw"], rate["packed last"])
-        ratios = rate["plain"] / max(rate["nchw"], rate["last"]), rate["packed"] / best
+        best = max(rate[name] for name in PLAIN)
+        ratios = rate["plain"] / best, rate["packed"] / rate["packed last"]
     shown = [f"{one:6.2f}" for one in ratios] or [f"{'-':>6}"] * 2
-    print(f"{text:28}", *cells[:3], shown[0], " ", *cells[3:], shown[1], flush=True)
+    print(f"{text:28}", *cells[:5], shown[0], " ", *cells[5:], shown[1], flush=True)
     return ratios
 
 
@@ -237,7 +292,7 @@ def main() -> None:
     parser.add_argument("--serve", choices=("own", "other"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
-        serve(asked.serve, asked.threads)
+        serve(asked.serve, asked.threads, asked.problems == "gemm")
         return
     if hasattr(os, "sched_setaffinity"):  # of the sides, too
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-asked.threads :])
@@ -248,14 +303,14 @@ def main() -> None:
             [sys.executable, "-c", "import torch"], capture_output=True, check=False
         ).returncode
     )
-    sides = [Side(side, asked.threads) for side in ("own", "other")[: 1 + has_other]]
+    sides = [
+        Side(side, asked.problems, asked.threads) for side in ("own", "other")[: 1 + has_other]
+    ]
     if is_gemm:
-        from loopsched.codegen.reference import blas_on
-
-        with blas_on(asked.threads) as library:
-            print(f"NumPy: {library}\n{'GFLOP/s':28}  kernels   NumPy  ratio")
+        print(f"NumPy: {sides[1].library}\n{'GFLOP/s':28}  kernels   NumPy  ratio")
     else:
-        print(f"{'GFLOP/s':28}  kernels   NCHW  ch.last  ratio    packed   NCHW  ch.last  ratio")
+        kinds = "kernels    NCHW ch.last  oneDNN: ch.last  ratio    packed  oneDNN  ratio"
+        print(f"{'GFLOP/s':28}  {kinds}")
     first, last = (int(one) if one else None for one in asked.part.split(":"))
     ratios = [
         show(one, measured(one, sides, asked.rounds))

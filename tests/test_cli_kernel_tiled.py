@@ -107,7 +107,7 @@ def test_a_replay_says_so(capsys: pytest.CaptureFixture[str]) -> None:
         (["gemm:m=8,n=8", "--arch", "v100"], 3, "'k'"),
         (["gemm:m=8,n=8,k=8", "--type", "fp31"], 3, "no rate for data type 'fp31'; did you mean"),
         (["gemm:m=8,n=8,k=8", "--arch", "titan_v_report_003"], 3, "no 'gpu' part"),
-        (["gemm:m=8,n=8,k=8", "--threads", "2048"], 3, "at most 1024 are allowed"),
+        (["gemm:m=8,n=8,k=8", "--threads", "2048"], 3, "at most 1,024 are allowed"),
         (["einsum:expression=ij,jk->ik", "--arch", "v100"], 3, "no size for 'j'"),
     ],
 )

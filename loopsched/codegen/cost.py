@@ -221,7 +221,7 @@ class Model:
         """Estimate what a plan takes at least, of which some is counted."""
         batch = math.prod(self.task.size(dim) for dim in plan.batch)
         counted = batch * sum(self._costs[name] * found[name] for name in _SUMS)
-        paid = batch * sum(map(mul, self._costs.values(), found.values()))
+        paid: float = batch * sum(map(mul, self._costs.values(), found.values()))
         return paid + max(0.0, self.sums(plan) - counted)
 
     def sums(self, plan: Plan) -> float:

@@ -68,8 +68,8 @@ _choose.broken(
 _choose.broken(
     "choose-least-twice",
     "what is around the tiles counts twice in what a plan takes at least",
-    "paid = batch * sum(map(mul, self._costs.values(), found.values()))",
-    "paid = 2 * batch * sum(map(mul, self._costs.values(), found.values()))",
+    "paid: float = batch * sum(map(mul, self._costs.values(), found.values()))",
+    "paid: float = 2 * batch * sum(map(mul, self._costs.values(), found.values()))",
     "::test_no_plan_takes_less_than_its_least",
 )
 _choose.broken(
