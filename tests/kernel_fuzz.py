@@ -137,7 +137,7 @@ def sliding_case(seed: int) -> Case:
     """Draw a depthwise convolution over which a window slides: few of all plans do."""
     draw = random.Random(f"sliding {seed}")
     c = draw.choice([1, 2, 5])
-    r, s = draw.choice([(2, 2), (3, 3), (2, 4), (3, 2), (4, 4), (5, 3)])
+    r, s = draw.choice([(2, 2), (3, 3), (2, 4), (3, 2), (4, 4), (5, 3), (2, 7)])
     problem = conv2d(
         n=draw.randint(1, 2),
         c=c,

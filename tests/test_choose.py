@@ -89,6 +89,14 @@ def test_no_plan_takes_less_than_its_least(problem: Problem) -> None:
         assert 0.5 * model.cycles(cut) < model.least(cut) <= model.cycles(cut) * (1 + 1e-12)
 
 
+def test_windows_use_half_vectors_for_narrow_planes() -> None:
+    """Where two halves take as long as a whole, and a row of the plane fits a half."""
+    for core, lanes in ((CORE, [16, 8]), (replace(CORE, wide_l2_rate=48.0), [16, 16])):
+        for width, found in zip((9, 8), lanes, strict=True):
+            (task,) = contractions(conv2d(c=5, k=5, h=8, w=width, r=3, s=3, padding=1, groups=5))
+            assert ranked(task, core)[0][2].tile_cols == found
+
+
 def touched(operand: Operand, dims: list[tuple[str, int]]) -> float:
     """Count lines point by point, on average over where the first element lies in its line."""
     places = [0]

@@ -32,6 +32,7 @@ PROBLEMS = {
     "depthwise": conv2d(n=2, c=3, k=3, h=11, w=35, r=3, s=3, padding=1, groups=3),
     "depthwise-2": conv2d(n=1, c=3, k=3, h=9, w=38, r=3, s=5, stride=2, padding=2, groups=3),
     "depthwise-3": conv2d(n=1, c=2, k=2, h=9, w=38, r=3, s=3, stride=(1, 3), dilation=2, groups=2),
+    "depthwise-narrow": conv2d(n=2, c=3, k=3, h=11, w=13, r=3, s=5, stride=2, padding=2, groups=3),
     "depthwise-gradient": conv2d(
         n=1, c=3, k=3, h=9, w=21, r=3, s=3, padding=1, groups=3, pass_="backward_data"
     ),
@@ -42,7 +43,7 @@ PROBLEMS = {
 def kind_of(task: Contraction, plan: Plan) -> tuple[Any, ...]:
     """Say which of the structures a plan has."""
     if plan.slides:
-        return ("window", plan.tile_rows)
+        return ("window", plan.tile_rows, plan.tile_cols)
     engine = Engine(LlvmText(FP32, CORE.lanes), task, plan, "f")
     return (
         task.left.name,

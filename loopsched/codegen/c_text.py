@@ -183,8 +183,8 @@ class CText(Writer):
         listed = ", ".join(map(str, picks))
         return self._new("vec", f"__builtin_shufflevector({one}, {other}, {listed})")
 
-    def every_second(self, one: str, other: str, start: int) -> str:
-        return self._mixed(one, other, range(start, 2 * self.lanes, 2))
+    def picked(self, one: str, other: str, start: int, step: int) -> str:
+        return self._mixed(one, other, range(start, start + step * self.lanes, step))
 
     def transposed(self, values: Sequence[str]) -> list[str]:
         lanes, half = self.lanes, self.lanes // 2

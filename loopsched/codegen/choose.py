@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
+from itertools import product
 
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Operand
@@ -197,9 +198,9 @@ def ranked(
     """
     found = []
     for one in (task, task.swapped()):
-        for rows in (1, 2, 4, 7):
-            slid = window_plan(one, rows, core.lanes)
-            if slid is not None:
+        for rows, lanes in product((1, 2, 4, 7), core.vectors):
+            slid = window_plan(one, rows, lanes)
+            if slid is not None and (lanes == core.lanes or one.size(slid.cols.dims[1]) <= lanes):
                 found.append((Model(one, core).slid(slid, threads), one, slid))
     model, cut, share = Model(task, core), list[tuple[Model, Plan]](), least_share(threads)
     queue: list[tuple[float, int, bool]] = []  # what a plan takes at least: sums, then all else

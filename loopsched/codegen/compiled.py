@@ -547,7 +547,7 @@ def build(task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element,
     kind : (Element, int)
         What is computed with, and the lanes of a vector.
     """
-    compute, lanes = kind
+    compute, lanes = kind = kind[0], plan.tile_cols if plan.slides else kind[1]
     form = Window if plan.slides else Engine
     room = form(LlvmText(compute, lanes), task, plan, _NAME)
     run = _loaded(f"{task} {plan}", kind, lambda text: form(text, task, plan, _NAME).write())

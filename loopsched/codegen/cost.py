@@ -78,6 +78,8 @@ _COPIES = ("copy", "run", "gather", "apart", "transpose", "pack_l3", "pack_dram"
 _LEVELS = ("", "_l2", "_l3", "_dram")
 """Where a line comes from."""
 
+HALVED_LANES = 16
+"""Of a vector of 64 bytes in fp32."""
 PAGE = 4096
 LINE = 64
 MANY_PAGES = 64
@@ -112,6 +114,12 @@ class Core:
     last_bytes: int = 1 << 25
     l2_ways: int = 8
     wide_l2_rate: float = math.inf
+
+    @property
+    def vectors(self) -> tuple[int, ...]:
+        """Lanes of vectors for windows: whole ones, and halves where two take as long."""
+        has_halves = self.lanes == HALVED_LANES and not self.is_wide
+        return (self.lanes, self.lanes // 2) if has_halves else (self.lanes,)
 
     @property
     def is_wide(self) -> bool:
@@ -259,12 +267,13 @@ class Model:
         jobs = math.prod(task.size(dim) for dim in plan.batch)
         down, across = (task.size(dim) for dim in plan.cols.dims)
         far, near = (task.size(dim) for dim in plan.sums.dims)
-        vectors = -(-across // core.lanes)
+        vectors, halves = -(-across // plan.tile_cols), core.lanes // plan.tile_cols
         step = abs(task.right.step(plan.cols.dims[1]))
         tiles = -(-down // plan.tile_rows)
         reads = (step * (plan.tile_rows - 1) + far) * near
         pace = reads / core.load_per_cycle if step == 1 else reads * APART_READ
-        tile = max(plan.tile_rows * far * near / core.fma_per_cycle, pace) * self._costs["issue"]
+        sums = plan.tile_rows * far * near / core.fma_per_cycle
+        tile = max(sums, pace) / halves * self._costs["issue"]
         edges = min(vectors, 2)
         plane = tiles * (vectors * tile + edges * self._costs["edge"])
         lines = (down * across * (1 + step**2)) * self.element_bytes / LINE

@@ -128,7 +128,7 @@ def of_plan(
     if set(roles(task)["rows"]) != set(plan.rows.dims):
         task = task.swapped()
     if plan.slides:
-        return _of_window(task, plan, kind[1], threads, estimate_s)
+        return _of_window(task, plan, threads, estimate_s)
     engine = Engine(LlvmText(*kind), task, plan, "described")
     loops = [KernelLoop((dim,), 1, task.size(dim), threads > 1) for dim in plan.batch]
     if plan.row_parts > 1:
@@ -177,19 +177,17 @@ def _blocks(
         yield KernelLoop(dims, block, n_whole + bool(rest), is_parallel, packs)
 
 
-def _of_window(
-    task: Contraction, plan: Plan, lanes: int, threads: int, estimate_s: float
-) -> KernelSchedule:
+def _of_window(task: Contraction, plan: Plan, threads: int, estimate_s: float) -> KernelSchedule:
     down, across = plan.cols.dims
     loops = [KernelLoop((dim,), 1, task.size(dim), threads > 1) for dim in plan.batch]
     return KernelSchedule(
         tuple(loops),
         plan.tile_rows,
-        lanes,
+        plan.tile_cols,
         (down,),
         (across,),
         across,
-        lanes,
+        plan.tile_cols,
         (),
         1,
         plan.sums.dims,

@@ -679,7 +679,7 @@ class _Copy:
                 mask = text.mask_if(truth, mask)
             half = text.at(place, first, element)
             halves.append(text.load(half, element, mask) if any(count) else text.zero())
-        return text.every_second(halves[0], halves[1], 0)
+        return text.picked(halves[0], halves[1], 0, 2)
 
 
 def _cut(total: int, each: int) -> list[tuple[int, int, int]]:

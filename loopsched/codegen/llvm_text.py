@@ -173,9 +173,9 @@ class LlvmText(Writer):
             return None
         return f"<{', '.join(f'i1 {int(one)}' for one in picks)}>"
 
-    def every_second(self, one: str, other: str, start: int) -> str:
+    def picked(self, one: str, other: str, start: int, step: int) -> str:
         kind, lanes = self._kind(self.lanes), self.lanes
-        picks = ", ".join(f"i32 {lane}" for lane in range(start, 2 * lanes, 2))
+        picks = ", ".join(f"i32 {lane}" for lane in range(start, start + step * lanes, step))
         return self._new(
             f"shufflevector {kind} {one}, {kind} {other}, <{lanes} x i32> <{picks}>", kind
         )

@@ -65,9 +65,10 @@ def write_chosen(
         tasks = contractions(problem, elements)
     except NotImplementedError:
         return General(text, problem, elements, {}, core.registers).write(f"{name}_part0")
-    stages = []
-    for number, task in enumerate(tasks):
-        _, one, plan = ranked(task, core, threads, n=1)[0]
+    stages, chosen = [], [ranked(task, core, threads, n=1)[0][1:] for task in tasks]
+    if all(plan.slides for _, plan in chosen):
+        text.lanes = max(plan.tile_cols for _, plan in chosen)
+    for number, (one, plan) in enumerate(chosen):
         engine = (Window if plan.slides else Engine)(text, one, plan, f"{name}_part{number}")
         engine.write()
         tensors = tuple(each.name for each in one.operands)

@@ -184,19 +184,31 @@ class Window:
                 mask = text.some_lanes([*inside, *[False] * (lanes - len(inside))])
                 yield near, text.load(place, operand.element, mask, step)
                 continue
-            first = near // 2 * 2
+            first = near // 4 * 4
             if first not in halves:
-                halves[first] = self._halves(right, offset + first, near_ok[first : first + 2])
-            yield near, text.every_second(*halves[first], near % 2)
+                halves[first] = self._halves(right, offset + first, near_ok[first : first + 4])
+            vector = text.picked(*halves[first], near % 2, 2)
+            if first < near - 1:  # a lane further
+                last = text.zero()
+                if len(inside) == lanes and inside[-1]:
+                    last = text.spread(
+                        text.load_one(
+                            text.at(place, (lanes - 1) * step, operand.element), operand.element
+                        )
+                    )
+                vector = text.picked(vector, last, 1, 1)
+            yield near, vector
 
-    def _halves(self, right: str, offset: int, pair: Counting) -> tuple[str, str]:
-        """Read two vectors whose elements belong to two taps in turn."""
+    def _halves(self, right: str, offset: int, taps: Counting) -> tuple[str, str]:
+        """Read two vectors whose elements belong to two taps in turn.
+
+        Two taps further, elements are those of the next lane.
+        """
         text, element, lanes = self.text, self.task.right.element, self.text.lanes
-        read = [
-            parity < len(pair) and lane < len(pair[parity]) and pair[parity][lane]
-            for lane in range(lanes)
-            for parity in (0, 1)
-        ]
+        read = [False] * (2 * lanes + 2)
+        for tap, inside in enumerate(taps):
+            for lane, is_inside in enumerate(inside):
+                read[2 * lane + tap] |= is_inside
         vectors = (
             text.load(
                 text.at(right, offset + start, element),

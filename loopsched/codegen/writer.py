@@ -174,8 +174,8 @@ class Writer(ABC):
         """Give a mask of known lanes; None for all."""
 
     @abstractmethod
-    def every_second(self, one: str, other: str, start: int) -> str:
-        """Give every second lane of two vectors that follow each other."""
+    def picked(self, one: str, other: str, start: int, step: int) -> str:
+        """Give lanes of two vectors that follow each other: from one on, every so manyth."""
 
     @abstractmethod
     def transposed(self, values: Sequence[str]) -> list[str]:
