@@ -36,7 +36,7 @@ _COLUMNS = (
     "--algorithm",
     metavar="NAME",
     help="Algorithm of convolutions, named as in DeepBench, such as IMPLICIT_GEMM; by default "
-    "the fastest.",
+    "the fastest of the usual ones.",
 )
 @options.data_type
 @options.arch

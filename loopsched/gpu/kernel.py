@@ -94,7 +94,7 @@ class Kernel:
         Those not named are stored in the problem's order.
     guard : {'thread', 'load'}
         ``thread``: a thread outside the output does nothing.  ``load``: every
-        load and store is tested and threads outside compute along with zeros.
+        load and store is tested and threads outside compute with zeros.
     padding : {'skip', 'zero'}
         What a point that reads padding from global memory does: nothing, or multiply by
         zero without a load.

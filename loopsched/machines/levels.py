@@ -42,7 +42,7 @@ class Level:
         bypass it. None: all.
     may_hold : tuple of str
         Tensors or roles that a schedule may keep here or let pass, whatever
-        ``holds`` says of all; kept unless the schedule says otherwise.
+        ``holds`` says; kept unless the schedule says otherwise.
     tensor_capacity_bytes : tuple of (str, int)
         Roles or tensors with a buffer of their own, and its size.
     write_policy : {"back", "through"}

@@ -50,7 +50,7 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
     text : str
         Loops from outermost to innermost, with spaces, line breaks or commas
         between them.  ``dim:extent`` is temporal; ``dim:extent@unit`` is
-        spatial, run by the instances of the level ``unit``.  Case does not
+        spatial, run by the instances of ``unit``.  Case does not
         matter in names of dimensions unless two differ in nothing else;
         convolutions also answer to the usual other names (``OY``, ``B``).
         ``[level tensor ..]``: from here inward the scratchpad ``level`` holds

@@ -66,7 +66,7 @@ def tile(schedule: Schedule, dim: str, extent: int, position: int | None = None)
 def split(schedule: Schedule, loop: int | str, extent: int) -> Schedule:
     """Split a loop in two: one over tiles, and directly inside one over a tile.
 
-    Both stay bound to the level of the loop, if it is spatial.
+    Both stay bound to the unit of the loop, if it is spatial.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def interchange(schedule: Schedule, first: int | str, second: int | str) -> Sche
 
 
 def bind_spatial(schedule: Schedule, loop: int | str, unit: str) -> Schedule:
-    """Make a loop spatial: the instances of a level run its iterations.
+    """Make a loop spatial: the instances of a unit run its iterations.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def bind_spatial(schedule: Schedule, loop: int | str, unit: str) -> Schedule:
     loop : int or str
         Position from the outside, or a dimension with one loop.
     unit : str
-        Name of the level, such as ``SM``.
+        Name of the unit, such as ``SM``.
 
     Raises
     ------

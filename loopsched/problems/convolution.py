@@ -75,7 +75,7 @@ def conv2d(
     stride, dilation : int or (height, width)
     padding : int, (height, width), (top, bottom, left, right), "same" or "valid"
         Positions outside the stored input; they are not memory.  "same" gives
-        an output of ``ceil(h / stride)``, an odd one going below and right;
+        an output of ``ceil(h / stride)``, odd padding going below and right;
         "valid" is 0.
     groups : int
         Divides c and k; ``groups=c`` is a depthwise convolution.

@@ -106,7 +106,7 @@ class Caches:
         As of a `Cache`, at all levels.
     sees : {'misses', 'all'}
         What an outer level sees: what inner levels ask for, or, as
-        `loopsched.evaluate` has it, all accesses.
+        the brackets of `loopsched.evaluate` do, all accesses.
     warm : bool
         Whether caches that units own keep their contents from item to item.
         By default each item finds them empty.

@@ -52,7 +52,7 @@ class Calibration:
         The shipped machine that supplied what was not measured.
     is_same : bool
         Whether that is the same GPU, not only one of the same compute capability.
-    figures : Figures
+    figures : `loopsched.gpu.calibration.experiments.Figures`
     properties : Properties
     """
 

@@ -109,7 +109,7 @@ _SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Pick(Shown):
-    """Configurations of a kernel, the one to run first.
+    """Configurations of a kernel, best first.
 
     Parameters
     ----------

@@ -46,8 +46,7 @@ def gemm_estimate(
         measurable effect.
     library : str, optional
         ``volta``, ``maxwell`` or ``half``; on tensor cores ``tensor`` or
-        ``ampere``: see docs/library_kernels.md.  By default what suits
-        architecture and data type.
+        ``ampere``.  By default what suits architecture and data type.
 
     Raises
     ------
