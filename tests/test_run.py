@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import weakref
+from collections.abc import Sequence
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Event, Thread, Timer
@@ -26,8 +27,10 @@ from loopsched import compile as compiled
 from loopsched.base.errors import LoopschedError
 from loopsched.base.machine_code import address, linked, object_code
 from loopsched.cli import run
+from loopsched.codegen import compiled as compiling
 from loopsched.codegen import measure as measuring
 from loopsched.codegen.choose import on_cores
+from loopsched.codegen.compiled import CompiledKernel, Part
 from loopsched.codegen.element import BF16, DATA_TYPES
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.measure import check, in_turn, numbers, random_array, stored
@@ -214,6 +217,24 @@ def test_the_fastest_of_several_plans_is_kept(threads: int | None) -> None:
     kernel = compiled(gemm(m=30, n=1700, k=50), HOST, threads=threads, measure=3)
     assert threads or kernel.threads == 1 or kernel.parts(kernel._plain_steps())[0].n_jobs > 1
     check(kernel)
+
+
+@pytest.mark.parametrize(("slowest_s", "rounds"), [(0.02, 14), (0.4, 5)])
+def test_plans_are_compared_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, slowest_s: float, rounds: int
+) -> None:
+    clock, seen = [0.0], list[Part]()
+
+    def share(self: CompiledKernel, part: Part, addresses: Sequence[int]) -> None:
+        seen.append(part)
+        clock[0] += [slowest_s, 0.001, 0.015][(len(seen) - 1) % 3]
+        assert len({*addresses}) == len(addresses)
+
+    monkeypatch.setattr(CompiledKernel, "_share", share)
+    monkeypatch.setattr(compiling, "perf_counter", lambda: clock[0])
+    kernel = compiled(gemm(m=30, n=1700, k=50), HOST, threads=1, measure=3)
+    assert len(seen) == 3 * rounds
+    assert [one.plan for one in kernel.parts(kernel._plain_steps())] == [seen[1].plan]
 
 
 def test_stored_numbers() -> None:

@@ -46,6 +46,8 @@ _NAME = "contract"
 _MOST_LAYOUTS = 64
 """Of one kernel whose machine code stays loaded: what is not used by another is let go."""
 _MOST_FUNCTIONS = 256
+_LEAST_ROUNDS, _COMPARED_S = 5, 0.5
+"""So often, and for so long, plans are timed in turn when the fastest of several is kept."""
 _BUILDING = RLock()
 """Held while a kernel is built: a process that is forked meanwhile would find it half built."""
 
@@ -296,10 +298,12 @@ class CompiledKernel:
         rooms = {}
         for name, shape in self.shapes.items():
             reach = sum((n - 1) * step for n, step in zip(shape, steps[name], strict=True)) + 1
-            rooms[name] = aligned((reach,), self.element(name).numpy, new=np.zeros)
-        taken = [inf] * len(parts)
+            rooms[name] = aligned((reach,), self.element(name).numpy)
+            rooms[name].fill(0)  # what was never written would be read from one page
+        taken, n_rounds, end = [inf] * len(parts), 0, perf_counter() + _COMPARED_S
         packed = [self._new_room(part.packed_bytes) for part in parts]
-        for _ in range(5):
+        while n_rounds < _LEAST_ROUNDS or perf_counter() < end:
+            n_rounds += 1
             for number, part in enumerate(parts):
                 addresses = [address(rooms[name]) for name in part.tensors]
                 if part.packing:
