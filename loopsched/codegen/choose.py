@@ -198,10 +198,11 @@ def ranked(
     """
     found = []
     for one in (task, task.swapped()):
+        model = Model(one, core)
         for rows, lanes in product((1, 2, 4, 7), core.vectors):
             slid = window_plan(one, rows, lanes)
             if slid is not None and (lanes == core.lanes or one.size(slid.cols.dims[1]) <= lanes):
-                found.append((Model(one, core).slid(slid, threads), one, slid))
+                found.append((model.slid(slid, threads), one, slid))
     model, cut, share = Model(task, core), list[tuple[Model, Plan]](), least_share(threads)
     queue: list[tuple[float, int, bool]] = []  # what a plan takes at least: sums, then all else
     for one, plan in _tiled(task, core, given):

@@ -217,9 +217,8 @@ def in_turn(
     rounds = int(budget_s / max(sum(map(lambda a, b: a * b, taken, each)), 1e-9))
     rounds = least if rests else min(50, max(least, rounds))
     times: list[list[float]] = [[] for _ in calls]
-    last = calls[-1]
+    last, turn = calls[-1], list(zip(calls, each, times, strict=True))
     for number in range(rounds):
-        turn = list(zip(calls, each, times, strict=True))
         for call, n, found in reversed(turn) if rests and number % 2 == 0 else turn:
             if rests:
                 if call is not last:

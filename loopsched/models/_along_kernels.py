@@ -25,9 +25,11 @@ from loopsched.models._replay_kernels import (
     WINDOW,
     Tables,
     add_rows,
+    goes_on,
     is_alike,
     step_on,
     take,
+    works,
 )
 
 # What has not the dimension, and what has: columns of bytes.
@@ -304,15 +306,6 @@ def event_at(past: Past, events: Ints, n: int, before: int, stamp: int, t: int) 
 
 
 @jit
-def works(lengths: Ints, pick: int, offset: Ints) -> bool:
-    """Whether an instance's item is as long as an offset."""
-    is_working = True
-    for dim in range(offset.size):
-        is_working = is_working and offset[dim] < lengths[pick, dim]
-    return bool(is_working)
-
-
-@jit
 def moves_on(past: Past, wave: Wave, visit: Visit, then: int, events: Ints, counts: Ints) -> bool:
     """Touch at once what a visit before did of a tensor, if nothing else has touched it since.
 
@@ -370,8 +363,7 @@ def bring(
                 n_several += 1
         if is_empty:
             continue
-        k = 0
-        while k >= 0:
+        while True:
             cell, elems = first_cell, first_elems
             for k in range(n_several):
                 cell += columns[now[k]]
@@ -397,13 +389,8 @@ def bring(
                         known, event = before, event_at(past, events, n, before, stamp, t)
                         n = max(n, event + 1)
                     events[event, ELEMS] += elems
-            k = n_several - 1
-            while k >= 0:
-                now[k] += 1
-                if now[k] < end[k]:
-                    break
-                now[k] = begin[k]
-                k -= 1
+            if n_several == 0 or not goes_on(now, begin, end, n_several):
+                break
     counts[0], counts[1], counts[2], counts[3], counts[4] = n, n_first, touched, new, fresh
     wave.at_once[t, stamp - visit.base] = touched
 

@@ -201,6 +201,28 @@ def touch(cell: int, size: int, capacity: int, sizes: Ints, links: Ints, state: 
 
 
 @jit
+def works(lengths: Ints, pick: int, offset: Ints) -> bool:
+    """Whether an instance's item goes on beyond an offset."""
+    is_working = True
+    for dim in range(offset.size):
+        is_working = is_working and offset[dim] < lengths[pick, dim]
+    return bool(is_working)
+
+
+@jit
+def goes_on(now: Ints, begin: Ints, end: Ints, n: int) -> bool:
+    """Go to the next cell, the last of some axes fastest; False after the last one."""
+    k = n - 1
+    while k >= 0:
+        now[k] += 1
+        if now[k] < end[k]:
+            return True
+        now[k] = begin[k]
+        k -= 1
+    return False
+
+
+@jit
 def add_rows(axes: Ints, axis_dims: Ints, piece: Ints, found: Ints) -> None:
     """Add to the row of each axis what pieces of its dimensions are worth."""
     for axis in range(axes.shape[0]):
@@ -381,12 +403,9 @@ def walk(
             add_rows(axes, axis_dims, piece, inner_rows)
             for asked in range(n_asking):
                 pick, t = asking[asked, 0], asking[asked, 1]
-                if asking[asked, 2]:  # else its item is as long as any
-                    is_working = True
-                    for dim in range(n_dims):
-                        is_working = is_working and offset[dim] < outer_lengths[pick, dim]
-                    if not is_working:
-                        continue
+                # Items that are not short are as long as any.
+                if asking[asked, 2] and not works(outer_lengths, pick, offset):
+                    continue
                 first_axis = tensors[t, 0]
                 n_axes = tensors[t, 1] - first_axis
                 is_empty = False
@@ -434,14 +453,7 @@ def walk(
                                             state[WINDOW + 2 * k + 1] += size
                                 kept[n_kept, 0], kept[n_kept, 1], kept[n_kept, 2] = t, elems, before
                                 n_kept += 1
-                    k = n_several - 1
-                    while k >= 0:
-                        now[k] += 1
-                        if now[k] < end[k]:
-                            break
-                        now[k] = begin[k]
-                        k -= 1
-                    if k < 0:
+                    if n_several == 0 or not goes_on(now, begin, end, n_several):
                         break
         if has_bounds and ended == n_loops:
             at[visit] = touched
