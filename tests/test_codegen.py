@@ -38,6 +38,12 @@ def test_llvm_computes_random_kernels(first: int) -> None:
     assert not [fault for seed in range(first, first + 10) if (fault := check_llvm(case(seed)))]
 
 
+@pytest.mark.parametrize("seed", [175, 205])
+def test_blocks_that_lie_otherwise_have_tiles_of_their_own(seed: int) -> None:
+    """The last block of columns is narrower, and so is what is packed of it."""
+    assert check_llvm(case(seed)) is None
+
+
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_windows_that_slide_compute_random_kernels(first: int) -> None:
     cases = map(sliding_case, range(first, first + 10))

@@ -77,7 +77,7 @@ def test_a_tile_has_so_many_products() -> None:
     found = of_plan(task, plan, KIND, 1, 1.0)
     text = LlvmText(*KIND)
     Engine(text, one, plan, "f").write()
-    tile = re.search(rf"@f_\d+_\d+_tile0_{found.tile_cols}\(.*?\n}}", text.text(), re.S)
+    tile = re.search(rf"@f_tile0_{found.tile_rows}_{found.tile_cols}\(.*?\n}}", text.text(), re.S)
     assert tile is not None
     n = found.tile_rows * -(-found.tile_cols // found.lanes)
     assert tile[0].count("call <16 x float> @llvm.fma") == n * (found.unroll + 1)

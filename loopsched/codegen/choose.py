@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from heapq import heapify, heappop, heappush
-from itertools import product
+from itertools import chain, islice, product
 
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Operand
-from loopsched.codegen.cost import Core, Model, least_share
+from loopsched.codegen.cost import Core, Model
 from loopsched.codegen.plan import (
     Plan,
     Walk,
@@ -106,29 +107,23 @@ def register_tiles(core: Core) -> list[tuple[int, int]]:
     return sorted(found | {(rows, 1) for rows in (14, 16, 28) if rows <= core.registers - 3})
 
 
-def candidates(task: Contraction, core: Core) -> Iterator[tuple[Contraction, Plan]]:
-    """List ways to cut a contraction; either operand may give the vectors."""
-    for one in (task, task.swapped()):
-        kinds = roles(one)
-        out = one.out
-        rows = sorted(kinds["rows"], key=lambda dim: -abs(out.step(dim)))
-        cols = sorted(kinds["cols"], key=lambda dim: -abs(out.step(dim)))
-        sums = sorted(kinds["sums"], key=lambda dim: -abs(one.left.step(dim)))
-        row_walks = _walks(one, rows, (16, 64, 168))
-        if one.left.guards and rows:  # tiles that leave out padding need a dimension whole
-            row_walks.append(Walk(tuple(rows), len(rows) - 1, one.size(rows[-1])))
-        slides = sum(one.size(dim) > 1 for dim in sums) > 1
-        widths = (32, 64, 128, 200, 400) if slides else (64, 200, 400, 800, 1600)
-        col_walks = _walks(one, cols, (*widths, 1 << 40))
-        depths = (256, 512, 1024, *((2500, 5000) if slides else ()))
-        is_narrow = one.out.element.n_bytes < 4
-        sum_walks = _walks(one, sums, (1 << 40,) if is_narrow else depths)
-        for row_walk in row_walks:
-            for col_walk in col_walks:
-                for sum_walk in sum_walks:
-                    plan = Plan(tuple(kinds["batch"]), row_walk, col_walk, sum_walk, 1, 1)
-                    for made in _packed(one, plan):
-                        yield one, made
+def candidates(task: Contraction) -> Iterator[Plan]:
+    """List ways to cut and pack a contraction whose right operand gives the vectors."""
+    kinds, out = roles(task), task.out
+    rows = sorted(kinds["rows"], key=lambda dim: -abs(out.step(dim)))
+    cols = sorted(kinds["cols"], key=lambda dim: -abs(out.step(dim)))
+    sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
+    row_walks = _walks(task, rows, (16, 64, 168))
+    if task.left.guards and rows:  # tiles that leave out padding need a dimension whole
+        row_walks.append(Walk(tuple(rows), len(rows) - 1, task.size(rows[-1])))
+    slides = sum(task.size(dim) > 1 for dim in sums) > 1
+    widths = (32, 64, 128, 200, 400) if slides else (64, 200, 400, 800, 1600)
+    col_walks = _walks(task, cols, (*widths, 1 << 40))
+    depths = (256, 512, 1024, *((2500, 5000) if slides else ()))
+    is_narrow = out.element.n_bytes < 4
+    sum_walks = _walks(task, sums, (1 << 40,) if is_narrow else depths)
+    for walks in product(row_walks, col_walks, sum_walks):
+        yield from _packed(task, Plan(tuple(kinds["batch"]), *walks, 1, 1))
 
 
 def _walks(task: Contraction, dims: Sequence[str], lengths: Sequence[int]) -> list[Walk]:
@@ -175,12 +170,18 @@ def _packed(task: Contraction, plan: Plan) -> Iterator[Plan]:
 
 
 def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
-    """Cut columns into blocks of whole register tiles, if single points are cut."""
+    """Cut rows or columns into blocks of whole register tiles, if single points are cut."""
     size = task.size(walk.inner[0]) if walk.inner else 1
     if walk.cut < len(walk.dims) - 1 or walk.block >= size:
         return walk
     each = -(-size // -(-size // walk.block))
     return replace(walk, block=min(size, -(-each // tile) * tile))
+
+
+FIRST_TILES = 2
+"""Register tiles with which each way to cut and pack is tried first."""
+BEST_WAYS = 8
+"""Of so many plans, at least, all other register tiles are tried, too."""
 
 
 def ranked(
@@ -194,58 +195,88 @@ def ranked(
     """Rank plans of a contraction, best first, by the cycles of the slowest thread.
 
     The operand ``given``, if any, comes packed where plans pack it for columns.
-    With ``n``, plans that cannot be among the first ``n`` may be left out.
+    With ``n``, only about the first ``n`` are wanted: each way to cut and pack is tried
+    with the register tiles that multiply fastest, and the best ways with all of them.
     """
-    found = []
+    ranking, ways = Ranking(threads), list[list[_Way]]()
     for one in (task, task.swapped()):
         model = Model(one, core)
         for rows, lanes in product((1, 2, 4, 7), core.vectors):
             slid = window_plan(one, rows, lanes)
             if slid is not None and (lanes == core.lanes or one.size(slid.cols.dims[1]) <= lanes):
-                found.append((model.slid(slid, threads), one, slid))
-    model, cut, share = Model(task, core), list[tuple[Model, Plan]](), least_share(threads)
-    queue: list[tuple[float, int, bool]] = []  # what a plan takes at least: sums, then all else
-    for one, plan in _tiled(task, core, given):
-        if one is not model.task:
-            model = Model(one, core)
-        queue.append((share * model.sums(plan) if n else 0.0, len(cut), not n))
-        cut.append((model, plan))
-    heapify(queue)
-    firsts = [-cycles for cycles, _, _ in found]  # the n least so far, the largest of them first
-    heapify(firsts)
-    while queue:
-        least, number, is_all = heappop(queue)
-        while n and len(firsts) > n:
-            heappop(firsts)
-        if n and len(firsts) == n and least > -firsts[0]:
-            break
-        model, plan = cut[number]
-        if not is_all:
-            heappush(queue, (share * model.least(plan), number, True))
-            continue
-        most = -firsts[0] / share * (1 + 1e-9) if n and len(firsts) == n else math.inf
-        counts = model.counts_within(plan, most)
-        if counts is None:
-            continue
-        paid = model.paid(counts)
-        for parts in sorted({1, threads, 4 * threads} if threads > 1 else {1}):
-            shared = replace(plan, row_parts=parts)
-            found.append((model.cycles(shared, threads, paid), model.task, shared))
-            heappush(firsts, -found[-1][0])
-    return sorted(found, key=lambda one: one[0])
+                ranking.found.append((model.slid(slid, threads), one, slid, -1))
+        seen = set[Plan]()
+        for plans in tiled(one, core, given):
+            ways.append([(model, plan, len(ways)) for plan in plans if plan not in seen])
+            seen.update(plans)
+    if n is None:
+        ranking.count(chain(*ways))
+    else:
+        cut = [sorted(way, key=lambda one: one[0].sums(one[1])) for way in ways]
+        ranking.count(chain(*(way[:FIRST_TILES] for way in cut)), max(n, BEST_WAYS))
+        best = dict.fromkeys(way for *_, way in ranking.best() if way >= 0)
+        ranking.count(chain(*(cut[way][FIRST_TILES:] for way in islice(best, BEST_WAYS))), n)
+    return [found[:3] for found in ranking.best()]
 
 
-def _tiled(task: Contraction, core: Core, given: str | None) -> Iterator[tuple[Contraction, Plan]]:
-    """List ways to cut a contraction, register tiles included, each once."""
-    seen: set[tuple[bool, Plan]] = set()
-    tiles = register_tiles(core)
-    for one, plan in candidates(task, core):
-        if plan.packs_right and one.right.name == given:
+_Way = tuple[Model, Plan, int]
+"""A plan, and the number of the way to cut and pack that it shares with others."""
+
+
+class Ranking:
+    """Plans whose cycles are known."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.found: list[tuple[float, Contraction, Plan, int]] = []
+
+    def best(self) -> list[tuple[float, Contraction, Plan, int]]:
+        """List them, best first."""
+        return sorted(self.found, key=lambda one: one[0])
+
+    def count(self, plans: Iterable[_Way], n: int | None = None) -> None:
+        """Count the cycles of plans, but not of those that cannot be among the first ``n``."""
+        given = list(plans)
+        queue: list[tuple[float, int, bool]] = []  # what a plan takes at least: sums, then all else
+        for number, (model, plan, _) in enumerate(given):
+            least = model.share(plan, self.threads) * model.sums(plan) if n else 0.0
+            queue.append((least, number, not n))
+        heapify(queue)
+        firsts = [-cycles for cycles, *_ in self.found]  # the n least, the largest of them first
+        heapify(firsts)
+        while queue:
+            least, number, is_all = heappop(queue)
+            while n and len(firsts) > n:
+                heappop(firsts)
+            most = -firsts[0] * (1 + 1e-9) if n and len(firsts) == n else math.inf
+            if least > most:
+                break
+            model, plan, way = given[number]
+            share = model.share(plan, self.threads)
+            if not is_all:
+                heappush(queue, (share * model.least(plan), number, True))
+                continue
+            counts = model.counts_within(plan, most / share)
+            if counts is None:
+                continue
+            paid = model.paid(counts)
+            for parts in (1, self.threads, 4 * self.threads) if self.threads > 1 else (1,):
+                shared = replace(plan, row_parts=parts)
+                cycles = model.cycles(shared, self.threads, paid)
+                self.found.append((cycles, model.task, shared, way))
+                heappush(firsts, -cycles)
+
+
+def tiled(task: Contraction, core: Core, given: str | None) -> Iterator[list[Plan]]:
+    """List ways to cut and pack a contraction, each with all register tiles."""
+    tiles, whole = register_tiles(core), cache(partial(_whole, task))
+    for plan in candidates(task):
+        if plan.packs_right and task.right.name == given:
             plan = replace(plan, is_right_given=True)
-        highest = length(inner_sizes(one, plan.rows, plan.rows.block))
+        highest = length(inner_sizes(task, plan.rows, plan.rows.block))
+        plans = []
         for rows, n in sorted({(min(rows, highest), n) for rows, n in tiles}):
-            cols = _whole(one, plan.cols, n * core.lanes)
-            made = replace(plan, cols=cols, tile_rows=rows, tile_cols=n * core.lanes)
-            if (one is task, made) not in seen:
-                seen.add((one is task, made))
-                yield one, made
+            walks = whole(plan.rows, rows), whole(plan.cols, n * core.lanes)
+            packs = plan.packs_left, plan.packs_right, plan.is_right_given
+            plans.append(Plan(plan.batch, *walks, plan.sums, rows, n * core.lanes, 1, *packs))
+        yield plans

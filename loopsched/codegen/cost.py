@@ -73,7 +73,10 @@ that; fitted to 130 problems on an Emerald Rapids core."""
 APART_READ = 2.3
 """Cycles to read a vector of every second element, two at a time."""
 
-_SUMS = "issue", "latency", "spread"
+_WRITES = "burst", "sum", "masked", "streams", "square", "turn", "scatter"
+_LIFTS = "near", "rise", "many"
+_SURE = ("issue", "latency", "spread", "tile", *_WRITES, *_LIFTS)
+"""What `Model.least` counts of register tiles."""
 _COPIES = ("copy", "run", "gather", "apart", "transpose", "pack_l3", "pack_dram")
 _LEVELS = ("", "_l2", "_l3", "_dram")
 """Where a line comes from."""
@@ -182,8 +185,10 @@ class Model:
         sizes = core.l1_bytes, core.l2_bytes, core.last_bytes
         self._full = tuple(share * size for share, size in zip(FULL, sizes, strict=True))
         self._home = self._level(sum(self._sizes.values()))
-        self._shared: dict[tuple[object, ...], tuple[Counts, list[_Block]]] = {}
-        self._summed: dict[tuple[object, ...], float] = {}
+        self._shared: dict[tuple[object, ...], tuple[Counts, list[_Block], float]] = {}
+        self._summed: dict[tuple[object, ...], tuple[float, float, float]] = {}
+        self._stores: dict[tuple[object, ...], tuple[Counts, float, float]] = {}
+        self._shares: dict[tuple[object, ...], float] = {}
         self._known: dict[tuple[str, _Dims], Footprint] = {}
         self._tiled: dict[tuple[str, _Dims, int, _Dims], Footprint] = {}
         self._walks: dict[Walk, list[tuple[_Dims, int]]] = {}
@@ -211,10 +216,23 @@ class Model:
             return shared + copies
         n_rows = sum(count for _, count in self._blocks(plan.rows))
         uneven = -(-n_rows // plan.row_parts) * plan.row_parts / n_rows
+        share = self._share(plan, threads, plan.row_parts)
+        return share * (shared * uneven + copies * plan.row_parts)
+
+    def share(self, plan: Plan, threads: int) -> float:
+        """Say which share of what one thread takes the slowest takes at least."""
+        if threads == 1:
+            return 1.0
+        key = plan.batch, plan.cols, threads
+        if key not in self._shares:
+            parts = (1, threads, 4 * threads)
+            self._shares[key] = min(self._share(plan, threads, each) for each in parts)
+        return self._shares[key]
+
+    def _share(self, plan: Plan, threads: int, row_parts: int) -> float:
         rounds = math.prod(self.task.size(dim) for dim in (*plan.batch, *plan.cols.outer))
         n_whole, block, rest = chunks(self.task, plan.cols)
-        share = slowest_share(threads, rounds * plan.row_parts, n_whole, rest / block)
-        return share * (shared * uneven + copies * plan.row_parts)
+        return slowest_share(threads, rounds * row_parts, n_whole, rest / block)
 
     def paid(self, counts: Counts) -> tuple[float, float]:
         """Give the cycles of what is counted: what threads share, and copies of each of them."""
@@ -223,33 +241,63 @@ class Model:
 
     def least(self, plan: Plan) -> float:
         """Estimate what a plan takes at least, on one thread: its sums, and what is around."""
-        return self._least(self._around(plan)[0], plan)
+        _, blocks, around = self._around(plan)
+        around += self._lifted(plan, blocks[0])
+        if plan.packs_left:
+            copies = dict.fromkeys(_COPIES, 0.0)
+            self._copy_left(copies, plan, blocks[0])
+            around += self._paid(copies)
+        return self._batch_size(plan) * around + self.sums(plan)
 
-    def _least(self, found: Counts, plan: Plan) -> float:
-        """Estimate what a plan takes at least, of which some is counted."""
-        batch = math.prod(self.task.size(dim) for dim in plan.batch)
-        counted = batch * sum(self._costs[name] * found[name] for name in _SUMS)
-        paid: float = batch * sum(map(mul, self._costs.values(), found.values()))
-        return paid + max(0.0, self.sums(plan) - counted)
+    def _lifted(self, plan: Plan, block: _Block) -> float:
+        """Estimate what vectors and lines from L2 take at least, in blocks of the largest shape."""
+        (n_rows, n_cols, _), costs = block.points, self._costs
+        tall, wide = min(plan.tile_rows, n_rows), min(plan.tile_cols, n_cols)
+        panel, left = self._panel(plan, block, wide), self._left_tile(plan, block, tall).lines
+        n_tall, n_wide = n_rows // tall, n_cols // wide
+        times, found = block.times * n_wide, 0.0
+        if self._block_level(block):
+            found += times * panel.lines * costs["near"]
+        if max(self._level((panel.lines + left) * LINE), panel.level):
+            found += times * panel.lines * (-(-n_rows // tall) - 1) * costs["near"]
+        if self._tile_level(plan, block):
+            found += times * n_tall * left * costs[self._lift(plan, tall)]
+        return found
 
     def sums(self, plan: Plan) -> float:
-        """Estimate what a plan's sums take, on one thread."""
+        """Estimate what a plan's register tiles take at least, on one thread."""
+        points, tiles, stores = self._sum_parts(plan)
+        n_sums = sum(n for _, n in self._blocks(plan.sums))
+        again = n_sums * (1 if n_sums == 1 else 2)
+        return self._batch_size(plan) * (points + n_sums * tiles + again * stores)
+
+    def _sum_parts(self, plan: Plan) -> tuple[float, float, float]:
+        """Give the cycles of all sums, and of one block of them: tiles, and what they write."""
         key = plan.rows, plan.cols, plan.tile_rows, plan.tile_cols, plan.packs_left
-        if key not in self._summed:
-            rows = [(length(dims), n) for dims, n in self._blocks(plan.rows)]
-            found = 0.0
+        found = self._summed.get(key)
+        if found is None:
+            costs, pace, tiles, stores = self._costs, 0.0, 0.0, 0.0
             for cols, n_cols in self._blocks(plan.cols):
                 for wide, n_wide in _parts(length(cols), plan.tile_cols):
                     vectors = -(-wide // self.core.lanes)
-                    for high, n_rows in rows:
+                    for rows, n_rows in self._blocks(plan.rows):
+                        high = length(rows)
                         for tall, n_tall in _parts(high, min(plan.tile_rows, high)):
+                            n = n_cols * n_wide * n_rows * n_tall
                             issue, wait = self._pace(plan, tall, vectors)
-                            point = self._costs["issue"] * issue + self._costs["latency"] * wait
-                            point += self._costs["spread"] * tall * (vectors > 1)
-                            found += n_cols * n_wide * n_rows * n_tall * point
-            points = math.prod(self.task.size(dim) for dim in (*plan.sums.dims, *plan.batch))
-            self._summed[key] = points * found
-        return self._summed[key]
+                            point = costs["issue"] * issue + costs["latency"] * wait
+                            pace += n * (point + costs["spread"] * tall * (vectors > 1))
+                            tiles += n * costs["tile"]
+                            stores += n * self._stored(rows, cols, (tall, wide))[2]
+            points = math.prod(self.task.size(dim) for dim in plan.sums.dims)
+            found = self._summed[key] = points * pace, tiles, stores
+        return found
+
+    def _batch_size(self, plan: Plan) -> int:
+        return math.prod(self.task.size(dim) for dim in plan.batch)
+
+    def _paid(self, counts: Counts) -> float:
+        return sum(self._costs[name] * n for name, n in counts.items())
 
     def _pace(self, plan: Plan, tall: int, vectors: int, lines: float = 0.0) -> tuple[float, float]:
         """Give the cycles that a point of the sum takes in a tile, and those that it waits.
@@ -289,28 +337,33 @@ class Model:
     def counts_within(self, plan: Plan, most: float) -> Counts | None:
         """Count what a plan does; None once it surely takes more cycles on one thread."""
         found: Counts = {}
+        batch = self._batch_size(plan)
+        sure = self.sums(plan) / batch + self._lifted(plan, self._around(plan)[1][0])
         for found in self._counted(plan):
-            if self._least(found, plan) > most:
+            paid: float = sum(map(mul, self._costs.values(), found.values()))
+            counted = sum(self._costs[name] * found[name] for name in _SURE)
+            if batch * (paid + max(0.0, sure - counted)) > most:
                 return None
         return self._batched(found, plan)
 
     def _counted(self, plan: Plan) -> Iterator[Counts]:
         """Count what a plan does in one of its batch, block by block."""
-        around, blocks = self._around(plan)
+        around, blocks, _ = self._around(plan)
         found = dict(around)
+        for block in blocks if plan.packs_left else ():
+            self._copy_left(found, plan, block)
         for block in blocks:
             self._block(found, plan, block)
             yield found
 
     def _batched(self, found: Counts, plan: Plan) -> Counts:
-        batch = math.prod(self.task.size(dim) for dim in plan.batch)
+        batch = self._batch_size(plan)
         return {name: batch * n for name, n in found.items()} if batch > 1 else found
 
-    def _around(self, plan: Plan) -> tuple[Counts, list[_Block]]:
-        """Count what register tiles do not change, or hardly; and list the blocks."""
+    def _around(self, plan: Plan) -> tuple[Counts, list[_Block], float]:
+        """Count what rows of register tiles do not change; list the blocks; and give the cycles."""
         walks = plan.rows, plan.cols, plan.sums
-        tiles = plan.packs_left * plan.tile_rows, plan.packs_right * plan.tile_cols
-        key = *walks, *tiles, plan.is_right_given
+        key = *walks, plan.packs_left, plan.packs_right * plan.tile_cols, plan.is_right_given
         if key in self._shared:
             return self._shared[key]
         task, found, blocks = self.task, dict.fromkeys(COSTS, 0.0), list[_Block]()
@@ -330,8 +383,8 @@ class Model:
                     points = length(row_dims), length(col_dims), length(sum_dims)
                     block = _Block(*dims, points, times * n, counts, kept)
                     blocks.append(self._left(found, plan, block))
-        self._shared[key] = found, blocks
-        return found, blocks
+        self._shared[key] = found, blocks, self._paid(found)
+        return self._shared[key]
 
     def _blocks(self, walk: Walk) -> list[tuple[_Dims, int]]:
         """List the shapes of blocks, and how many there are of each."""
@@ -526,14 +579,12 @@ class Model:
         self._take(found, first, later, lines * times * (1 - 1 / n_col_blocks))
         if not plan.packs_left:
             return block._replace(left=source.lines * LINE, level=source.level, kind=kind)
-        self._copy_left(found, plan, block)
         return block._replace(left=float(n_rows * depth * self.element_bytes), kind=kind)
 
     def _block(self, found: Counts, plan: Plan, block: _Block) -> None:
         """Count what the register tiles of a block do."""
-        n_rows, n_cols, depth = block.points
-        panel = plan.tile_cols * depth * self.element_bytes
-        level = max(self._level(block.left + panel), block.level)
+        n_rows, n_cols, _ = block.points
+        level = self._tile_level(plan, block)
         n_tiles = -(-n_cols // plan.tile_cols)
         for wide, n in _parts(n_cols, plan.tile_cols):
             pages, lines = self._panels(found, plan, block, (wide, n))
@@ -544,6 +595,27 @@ class Model:
                 for tall, n in _parts(n_rows, min(plan.tile_rows, n_rows))
             )
             self._take(found, block.kind, level, block.times * walked * (n_tiles - 1))
+
+    def _tile_level(self, plan: Plan, block: _Block) -> int:
+        """Say where a block of the left operand is while register tiles read it."""
+        panel = plan.tile_cols * block.points[2] * self.element_bytes
+        return max(self._level(block.left + panel), block.level)
+
+    def _block_level(self, block: _Block) -> int:
+        """Say where a block is of which all was used."""
+        n_rows, n_cols, _ = block.points
+        return self._level(block.kept[0] + block.left + n_rows * n_cols * self.element_bytes)
+
+    def _panel(self, plan: Plan, block: _Block, wide: int) -> Footprint:
+        """Give the vectors, or lines, that a register tile reads."""
+        if not plan.packs_right:
+            return self._part(self.task.right, block.cols, wide, block.sums)
+        vectors = float(block.points[2] * -(-wide // self.core.lanes))
+        return Footprint(vectors, vectors * LINE, 0, 0, 0)
+
+    def _lift(self, plan: Plan, tall: int) -> str:
+        """Name what lines of the left operand cost that L1 does not hold."""
+        return "many" if tall > MANY_ROWS and (self._is_along or plan.packs_left) else "rise"
 
     def _left_tile(self, plan: Plan, block: _Block, tall: int) -> Footprint:
         if plan.packs_left:
@@ -559,18 +631,13 @@ class Model:
         Give the pages that a tile reads, and the lines that the first tile of a
         block and later ones find outside L1.
         """
-        task, lanes, (wide, n) = self.task, self.core.lanes, part
-        (n_rows, n_cols, depth), times = block.points, block.times * n
+        task, (wide, n) = self.task, part
+        (n_rows, n_cols, _), times = block.points, block.times * n
         tall = min(plan.tile_rows, n_rows)
-        tile = self._left_tile(plan, block, tall)
-        vectors = float(depth * -(-wide // lanes))
-        panel = Footprint(vectors, vectors * LINE, 0, 0, 0)
-        if not plan.packs_right:
-            panel = self._part(task.right, block.cols, wide, block.sums)
+        tile, panel = self._left_tile(plan, block, tall), self._panel(plan, block, wide)
         level = max(self._level((panel.lines + tile.lines) * LINE), panel.level)
         again = times * panel.lines * (-(-n_rows // tall) - 1) if level else 0.0
-        right, n_row_blocks = block.kept[0], block.counts[0]
-        first = self._level(right + block.left + n_rows * n_cols * self.element_bytes)
+        n_row_blocks, first = block.counts[0], self._block_level(block)
         if first >= 1:
             found["near"] += times * panel.lines
         if first >= 2:
@@ -617,9 +684,7 @@ class Model:
             if vectors > 1:
                 found["spread"] += n * depth * tall
             if level >= 1:
-                is_stream = self._is_along or plan.packs_left
-                what = "many" if tall > MANY_ROWS and is_stream else "rise"
-                found[what] += n * left
+                found[self._lift(plan, tall)] += n * left
             if pages > MANY_PAGES:
                 found["page"] += n * pages
             if not plan.packs_left and step >= 1024 and tall * spots > core.ways:
@@ -629,30 +694,46 @@ class Model:
     def _written(self, found: Counts, block: _Block, tile: tuple[int, int], n: float) -> None:
         """Count how a tile's sums are written; and read, if they are twice as many."""
         task, core, size, (tall, wide) = self.task, self.core, self.element_bytes, tile
-        vectors = -(-wide // core.lanes)
-        if self._home > 1:
-            found["burst"] += n * max(0, tall * vectors - MOST_WAITING)
-        if self._step(task.out, block.cols) == 1:
-            found["sum"] += n * tall * vectors
-            found["masked"] += n * tall * bool(wide % core.lanes)
-            lines = tall * (1 + (wide - 1) * size / LINE)
-            if block.points[0] >= MANY_STREAMS and self._sizes[task.out.name] > core.l2_bytes:
-                found["streams"] += n * tall
-        elif self._step(task.out, block.rows) == 1:
-            found["square"] += n * -(-tall // core.lanes) * vectors
-            found["turn"] += n * -(-tall // core.lanes) * wide
-            lines = wide * (1 + (tall - 1) * size / LINE)
-        else:
-            found["scatter"] += n * tall * wide
+        stores, lines, _ = self._stored(block.rows, block.cols, tile)
+        for name, times in stores.items():
+            found[name] += n * times
+        if not lines:
             return
         dim, last = block.cols[-1] if block.cols else ("", 0)
         own = self._part(task.out, block.rows, tall, ((dim, min(last, wide)),) if dim else ())
         column = self._part(task.out, block.cols, wide, block.rows)
-        panel = block.points[2] * vectors * core.lanes * size
+        panel = block.points[2] * -(-wide // core.lanes) * core.lanes * size
         if own.level:
             found["crowd"] += n * lines
         elif max(self._level(column.lines * LINE + panel), column.level):
             found["touch"] += n * lines
+
+    def _stored(
+        self, rows: _Dims, cols: _Dims, tile: tuple[int, int]
+    ) -> tuple[Counts, float, float]:
+        """Count how the sums of a tile are written once.
+
+        Give the lines, if they lie together, and the cycles, too.
+        """
+        key = rows, cols, tile
+        if key in self._stores:
+            return self._stores[key]
+        task, core, size, (tall, wide) = self.task, self.core, self.element_bytes, tile
+        vectors, lines = -(-wide // core.lanes), 0.0
+        found: Counts = {"burst": max(0, tall * vectors - MOST_WAITING)} if self._home > 1 else {}
+        if self._step(task.out, cols) == 1:
+            found |= {"sum": tall * vectors, "masked": tall * bool(wide % core.lanes)}
+            lines = tall * (1 + (wide - 1) * size / LINE)
+            if length(rows) >= MANY_STREAMS and self._sizes[task.out.name] > core.l2_bytes:
+                found["streams"] = tall
+        elif self._step(task.out, rows) == 1:
+            squares = -(-tall // core.lanes)
+            found |= {"square": squares * vectors, "turn": squares * wide}
+            lines = wide * (1 + (tall - 1) * size / LINE)
+        else:
+            found["scatter"] = tall * wide
+        self._stores[key] = found, lines, self._paid(found)
+        return self._stores[key]
 
 
 SPEEDS = (1.0, 0.95, 0.9)

@@ -88,8 +88,8 @@ class Engine:
         self.only_packs = only_packs
         self._right = ""  # where the packed block of the right operand is
         self.lanes = text.lanes
-        self._tables = 0
-        self._written: set[str] = set()
+        self._tables: dict[tuple[int, ...], str] = {}
+        self._tiles: dict[tuple[object, ...], str] = {}
         self.n_vectors = -(-plan.tile_cols // self.lanes)
         _, sum_block, sum_rest = chunks(task, plan.sums)
         self._sum_inner = inner_sizes(task, plan.sums, sum_block)
@@ -349,8 +349,8 @@ class Engine:
         offsets = [0]
         for dim, size in dims:
             offsets = [one + at * operand.step(dim) for one in offsets for at in range(size)]
-        self._tables += 1
-        return Line(0, self.text.table(f"{self.name}_table{self._tables}", offsets))
+        name = self._tables.setdefault(tuple(offsets), f"{self.name}_table{len(self._tables)}")
+        return Line(0, self.text.table(name, offsets))
 
     def _write_block(self, row_chunk: int, col_chunk: int) -> None:
         """Write the walk over the register tiles of a block."""
@@ -361,14 +361,11 @@ class Engine:
         n_rows, n_cols = length(row_dims), length(col_dims)
         high, wide = min(plan.tile_rows, n_rows), min(plan.tile_cols, n_cols)
         row_parts = tiles.alike(_cut(n_rows, high))
-        stem = f"{self.name}_{row_chunk}_{col_chunk}"
         numbers = ["count", "first", *(f"p{number}" for number in range(len(self.skipped)))]
         names = {
-            (live, col_part[2]): tiles.write(
-                f"{stem}_tile{number}_{col_part[2]}", live, col_part[2], numbers
-            )
-            for number, live in enumerate(dict.fromkeys(live for _, live in row_parts))
-            for col_part in _cut(n_cols, wide)
+            (live, cols): self._tile(tiles, live, cols, numbers)
+            for live in dict.fromkeys(live for _, live in row_parts)
+            for _, _, cols in _cut(n_cols, wide)
         }
         pointers = ("left", "right", "out")
         with text.function(f"{self.name}_block_{row_chunk}_{col_chunk}", pointers, numbers):
@@ -381,6 +378,14 @@ class Engine:
                             text.call(
                                 names[live, col_part[2]], given, [*passed, down.index, across.index]
                             )
+
+    def _tile(self, tiles: _Tiles, live: _Live, cols: int, numbers: Sequence[str]) -> str:
+        """Write the kernel of a register tile, unless another block has the same; name it."""
+        key = *tiles.layout(live.rows), live, cols
+        if key not in self._tiles:
+            name = f"{self.name}_tile{len(self._tiles)}_{live.rows}_{cols}"
+            self._tiles[key] = tiles.write(name, live, cols, numbers)
+        return self._tiles[key]
 
     # Packing
 
@@ -435,24 +440,23 @@ class Engine:
         element = self.task.right.element
         with text.function(f"{self.name}_pack_right_{chunk}", ("source", "target"), ("count",)):
             run = text.mul(text.argument("count"), length(self._sum_inner[1:]))
-            whole = text.mul(text.divided(run, text.lanes)[0], text.lanes)
-            rest = text.add(run, text.mul(whole, -1))
             for start, stop, width in parts:
                 with text.loop(start, stop, width) as panels:
                     source = text.at(text.argument("source"), text.mul(panels.index, step), element)
                     target = text.mul(panels.index, self.max_sum)
                     target = text.at(text.argument("target"), target, text.element)
-                    for first in range(0, width, text.lanes):
-                        part = (min(text.lanes, width - first), pitch, step)
-                        here = text.at(source, first * step, element)
-                        there = text.at(target, first, text.element)
-                        with text.loop(0, whole, text.lanes) as along:
-                            self._square(here, there, along.index, part, None)
-                        with text.when(text.less(0, rest)):
-                            self._square(here, there, whole, part, text.lanes_inside(0, 1, rest))
+                    for square in _cut(width, text.lanes):
+                        part = (square[2], pitch, step)
+                        with text.loop(*square) as across:
+                            here = text.at(source, text.mul(across.index, step), element)
+                            there = text.at(target, across.index, text.element)
+                            with text.loop(0, run, text.lanes) as along:
+                                left = text.add(run, text.mul(along.index, -1))
+                                mask = text.lanes_inside(0, 1, left)
+                                self._square(here, there, along.index, part, mask)
 
     def _square(
-        self, source: str, target: str, at: Number, sizes: tuple[int, int, int], mask: str | None
+        self, source: str, target: str, at: Number, sizes: tuple[int, int, int], mask: str
     ) -> None:
         """Transpose some points of the sum for some columns of a panel."""
         text, element, (width, pitch, step) = self.text, self.task.right.element, sizes
@@ -749,7 +753,7 @@ class _Tiles:
             self.left_rows = Line(1 if by_sum else pitch)
             self.left_tile = engine.max_sum if engine.is_left_panel else self.left_rows.step
         else:
-            self.left_rows = engine._line(task.left, rows)
+            self.left_rows, self.left_tile = engine._line(task.left, rows), 1
         if plan.packs_right:
             self.right_tile = engine.max_sum if engine._is_panel(col_chunk) else 1
             self.right_cols = Line(1)
@@ -816,6 +820,12 @@ class _Tiles:
             else:
                 merged[0] = _Level(below * level.size, far, wide)
         return merged or [_Level(1, 0, 0)]
+
+    def layout(self, rows: int) -> tuple[object, ...]:
+        """Give all that kernels of so many rows take from their block."""
+        lines = self.left_rows, self.right_cols, self.out_rows, self.out_cols
+        steps = self.left_tile, self.right_tile, self.pitch, self.scale, *self.levels
+        return lines, steps, *self.cut_guards.items(), *self.row_guards, self._next_rows(rows)
 
     def write(self, name: str, live: _Live, cols: int, numbers: Sequence[str]) -> str:
         """Write the kernel of a tile; return its name."""

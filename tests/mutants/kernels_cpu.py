@@ -61,15 +61,15 @@ _choose.broken(
 _choose.broken(
     "choose-burst-in-l2",
     "lines in L2 are waited for, too",
-    'if self._home > 1:\n            found["burst"]',
-    'if self._home > 0:\n            found["burst"]',
+    "MOST_WAITING)} if self._home > 1 else {}",
+    "MOST_WAITING)} if self._home > 0 else {}",
     "::test_lines_that_stores_cannot_wait_with",
 )
 _choose.broken(
     "choose-least-twice",
     "what is around the tiles counts twice in what a plan takes at least",
-    "paid: float = batch * sum(map(mul, self._costs.values(), found.values()))",
-    "paid: float = 2 * batch * sum(map(mul, self._costs.values(), found.values()))",
+    "        around += self._lifted(plan, blocks[0])",
+    "        around += around + self._lifted(plan, blocks[0])",
     "::test_no_plan_takes_less_than_its_least",
 )
 _choose.broken(

@@ -55,9 +55,16 @@ _engine.broken(
 _engine.broken(
     "engine-squares-from-one-column",
     "squares that are transposed while packing lie one element apart",
-    "here = text.at(source, first * step, element)",
-    "here = text.at(source, first, element)",
+    "here = text.at(source, text.mul(across.index, step), element)",
+    "here = text.at(source, across.index, element)",
     _RANDOM,
+)
+_engine.broken(
+    "engine-tiles-of-any-block",
+    "a register tile of one block serves all others, however they lie",
+    "key = *tiles.layout(live.rows), live, cols",
+    "key = live, cols",
+    "::test_blocks_that_lie_otherwise_have_tiles_of_their_own",
 )
 _engine.broken(
     "engine-parts-of-rows-rounded-down",
