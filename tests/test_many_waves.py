@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from strategies import HOLDS
@@ -186,20 +187,41 @@ def test_any_windows_on_any_machine(seed: int, raised: Raised) -> None:
     assert n_waves > 80
 
 
+def others(rng: random.Random, nest: Schedule, n: int) -> list[Schedule]:
+    """Draw schedules that differ from one in the extent of the same loop."""
+    loops = nest.loops
+    inner = [i for i in range(len(loops)) if loops[i].dim in {one.dim for one in loops[:i]}]
+    listed = {one.dim for one in loops if one.unit}
+    steps = [i for i in inner if loops[i].dim not in listed][: rng.choice([1, len(inner)])]
+    if not inner or not n:
+        return []
+    at = rng.choice(steps or inner)
+    around = [one.extent for one in loops[:at] if one.dim == loops[at].dim]
+    inside = [one.extent for one in loops[at + 1 :] if one.dim == loops[at].dim]
+    sizes = range(*inside[:1] or [1], around[-1] + 1)
+    made = [replace(loops[at], extent=rng.choice(sizes)) for _ in range(n)]
+    return [Schedule((*loops[:at], one, *loops[at + 1 :])) for one in made]
+
+
 def compared(
     rng: random.Random,
     problems: Callable[[random.Random], Problem],
     raised: Raised,
     schedules: Callable[[random.Random, Problem], Schedule] = nests,
     n_problems: int = 500,
+    n_alike: int = 0,
 ) -> tuple[int, int]:
-    """Compare four schedules of each; count those whose waves run on, and with lists apart."""
+    """Compare four schedules of each; count those whose waves run on, and with lists apart.
+
+    Behind each come some that differ from it in the extent of one loop.
+    """
     n_waves = n_lists = 0
     for _ in range(n_problems):
         problem = problems(rng)
         arch = machines(rng, problem)
         lanes = int(arch.compute.rate(data_type_of(problem, arch)))
         drawn = [schedules(rng, problem) for _ in range(4)]
+        drawn = [one for nest in drawn for one in (nest, *others(rng, nest, n_alike))]
         found = promises.promised_many(problem, drawn, arch, lanes)
         for nest, row in zip(drawn, found.tolist(), strict=True):
             raised.waves = raised.lists = 0
@@ -229,6 +251,14 @@ def test_steps_and_lists_at_once_are_what_is_found_one_by_one(
         n_waves, _ = compared(rng, problems, raised, grids, 150)
         assert n_waves > 40, problems
     assert n_inside[0] > 300
+
+
+def test_schedules_that_differ_in_one_loop(raised: Raised) -> None:
+    """Steps along a dimension that is cut in several ways are walked once for all of them."""
+    rng = random.Random(8)
+    for problems in (layers, products, windows):
+        n_waves, _ = compared(rng, problems, raised, grids, 60, 9)
+        assert n_waves > 150, problems
 
 
 GRIDS = (

@@ -7,7 +7,8 @@ are not followed one by one.  What is touched between two uses of an element is 
 step, for pieces of one length, so that those where it is too much are counted at once.
 
 A *stamp* numbers the visits of one step of each wave: those of its other steps are like them.
-What a tensor that has the dimension touches is counted for each unit of it.
+What a tensor that has the dimension touches is counted for each unit of it, so that one walk
+serves several ways to cut the dimension.
 """
 
 from __future__ import annotations
@@ -40,13 +41,15 @@ BEFORE, NOW, OF, ELEMS = range(4)
 
 
 class Steps(NamedTuple):
-    """Steps between the loops that `Tables` have.
+    """Steps between the loops that `Tables` have, cut in some ways.
 
     ``runs``: steps of one length in a row: how many, and the length, the longest first.
+    ``ends``: where those of each way to cut begin, and the last end.
     ``is_along``: 1 for a tensor that has the dimension.
     """
 
     runs: Ints
+    ends: Ints
     is_along: Ints
 
 
@@ -56,7 +59,8 @@ class Past(NamedTuple):
     ``last``: of each cell the stamp of the last visit that touched it by itself.  ``moved``: for
     each tensor and such stamp, that of the last visit of what has it.  ``own``: bytes that each
     stamp was the last to touch.  ``slots``: for each tensor and stamp, the last event that it
-    came before.  ``done``: as `loopsched.models._replay_kernels.Memory` has it.
+    came before.  ``done``: as `loopsched.models._replay_kernels.Memory` has it.  For each way to
+    cut steps, ``found``: as there; ``fits``: 0 once visits do not fit.
     """
 
     digits: Ints
@@ -67,6 +71,7 @@ class Past(NamedTuple):
     slots: Ints
     done: Ints
     found: Ints
+    fits: Ints
 
 
 class Wave(NamedTuple):
@@ -79,7 +84,7 @@ class Wave(NamedTuple):
     ``tree``: the same of the visits so far, as Fenwick trees.
     ``firsts``: of what has not the dimension, each cell, its first visit, tensor, elements.
     ``touched``, ``new``, ``fresh``: bytes of each visit; of them, those that none before it of the
-    wave has, and none of the window.
+    wave has, and none of the window.  ``unseen``: elements of each tensor of the latter.
     ``visits``: for each tensor and piece, the last visit that touched it cell by cell.
     ``at_once``: for each tensor and such visit, the elements that it touched; -1 once another
     visit touched some of them.  ``at_work``: numbers of the instances that work in each visit.
@@ -99,6 +104,7 @@ class Wave(NamedTuple):
     touched: Ints
     new: Ints
     fresh: Ints
+    unseen: Ints
     visits: Ints
     at_once: Ints
     at_work: Ints
@@ -402,19 +408,18 @@ def gather(
     past: Past,
     wave: Wave,
     outside: int,
-    length: int,
     low: int,
     most: int,
     events: Ints,
 ) -> tuple[int, int, int, Ints]:
-    """Touch what one step of a wave does, as long as all.
+    """Touch what one step of a wave does, for each unit of it.
 
     What a visit touches of a tensor, and one before it did and none since, moves on at once.
 
     ``low``: the first stamp of the window.  ``most``: events of one visit.
     Returns the numbers of visits, of events and of first visits, and the events.
     """
-    inner, digits, found = tables.loops[outside:], past.digits[outside:], past.found
+    inner, digits = tables.loops[outside:], past.digits[outside:]
     n_dims, n_tensors, n_slots = wave.longest.size, tables.tensors.shape[0], wave.touched.shape[0]
     base, n_loops, n_asking = past.state[VISIT] * n_slots, inner.shape[0], int(wave.ends[-1])
     scratch, counts = np.zeros((5, n_dims), np.int64), np.zeros(5, np.int64)
@@ -424,6 +429,7 @@ def gather(
     for i in range(n_asking):
         has_short = has_short or wave.asking[i, 2] != 0
     wave.visits[:] = -1
+    wave.unseen[:] = 0
     at = 0
     while True:
         stamp, ended = base + at, n_loops
@@ -458,8 +464,7 @@ def gather(
                 wave.touched[at, kind] += counts[2] * width
                 wave.new[at, kind] += counts[3] * width
                 wave.fresh[at, kind] += counts[4] * width
-                found[t, 0] += counts[4] * (length if kind else 1)
-                found[t, 2] += counts[4] * (length if kind else 1)
+                wave.unseen[t] += counts[4]
             past.own[stamp, 0] += wave.touched[at, 0]
             past.own[stamp, 1] += wave.touched[at, 1]
             at += 1
@@ -669,12 +674,64 @@ def count_again(
 
 
 @jit
+def count_wave(
+    tables: Tables,
+    steps: Steps,
+    past: Past,
+    wave: Wave,
+    cut: int,
+    base: int,
+    low: int,
+    sizes: tuple[int, int],
+    length: int,
+    events: Ints,
+) -> bool:
+    """Count what a wave brings in with steps that are cut in one way; whether visits fit.
+
+    ``sizes``: visits and first visits.
+    """
+    n_visits, n_firsts = sizes
+    tensors, limits, is_along, found = (
+        tables.tensors,
+        tables.limits,
+        steps.is_along,
+        past.found[cut],
+    )
+    runs = steps.runs[steps.ends[cut] : steps.ends[cut + 1]]
+    least, each, whole = limits.min(), 0, 0
+    for visit in range(n_visits):
+        whole += wave.new[visit, WHOLE]
+        each += wave.new[visit, EACH]
+        touched = wave.touched[visit, WHOLE] + runs[0, 1] * wave.touched[visit, EACH]
+        if touched > limits[0]:
+            return False
+    for t in range(tensors.shape[0]):
+        found[t, 0] += wave.unseen[t] * (length if is_along[t] else 1)
+        found[t, 2] += wave.unseen[t] * (length if is_along[t] else 1)
+    if runs[0, 1] * each + whole > least:
+        count_within(
+            tensors, limits, runs, is_along, wave.touched, found, base, n_visits, events
+        )  # fmt: skip
+    if 2 * runs[0, 1] * each + whole > least:
+        firsts = wave.firsts[:n_firsts]
+        count_between(
+            tensors, limits, runs, past.last, past.moved, past.own, wave.new, firsts, found, base,
+            n_visits,
+        )  # fmt: skip
+    count_again(
+        tensors, limits, runs, is_along, wave.sums, wave.again, wave.tree, wave.new, wave.fresh,
+        found, base, n_visits, events, low, length,
+    )  # fmt: skip
+    return True
+
+
+@jit
 def walk_along(
     tables: Tables, steps: Steps, past: Past, picks: int, outside: int, most: int
 ) -> None:
     """Visit waves in order; count what their steps fetch, at least and at most.
 
-    It ends at the first visit that does not fit.  ``outside``: loops outside the steps.
+    It ends once no way to cut the steps has visits that fit.  ``outside``: loops outside the steps.
     """
     loops, groups, state, limits = tables.loops, tables.groups, past.state, tables.limits
     n_tensors, n_axes, n_dims = tables.tensors.shape[0], tables.axes.shape[0], tables.sizes.size
@@ -682,7 +739,7 @@ def walk_along(
     for i in range(outside, loops.shape[0]):
         n_slots *= loops[i, 3]
     length = 0
-    for r in range(steps.runs.shape[0]):
+    for r in range(steps.ends[1]):  # of each way to cut
         length += steps.runs[r, 0] * steps.runs[r, 1]
     of_stamps = np.zeros((3, n_stamps + 1, 2), np.int64)
     of_visits = np.zeros((3, n_slots, 2), np.int64)
@@ -701,21 +758,19 @@ def walk_along(
         of_visits[0],
         of_visits[1],
         of_visits[2],
+        np.zeros(n_tensors, np.int64),
         of_tensors[0],
         of_tensors[1],
         np.zeros(n_slots, np.int64),
         np.zeros((3, n_axes), np.int64),
     )
-    least = limits.min()
-    widest, events = (
-        most_events(tables.tensors, tables.axes, tables.rows),
-        np.empty((64, 4), np.int64),
-    )
+    widest = most_events(tables.tensors, tables.axes, tables.rows)
+    events = np.empty((64, 4), np.int64)
     for _ in range(most):
         ended = outside
         n_there = take(tables, past.digits, outside, wave.lengths, wave.rows, wave.there)
         if n_there:
-            base, low = state[VISIT] * n_slots, state[WINDOW] * n_slots
+            base, low, n_fitting = state[VISIT] * n_slots, state[WINDOW] * n_slots, 0
             sum_up(past.own, wave.sums, low, base)
             end = base - low
             start = n_slots
@@ -730,59 +785,18 @@ def walk_along(
                 sum_up(past.own, wave.sums, low, base)
             n_asking = ask(tables, past, wave, n_there)
             n_visits, n_events, n_firsts, events = gather(
-                tables, steps, past, wave, outside, length, low, n_asking * widest, events
+                tables, steps, past, wave, outside, low, n_asking * widest, events
             )
-            each = whole = 0
-            for visit in range(n_visits):
-                whole += wave.new[visit, WHOLE]
-                each += wave.new[visit, EACH]
-                touched = wave.touched[visit, WHOLE] + steps.runs[0, 1] * wave.touched[visit, EACH]
-                if touched > limits[0]:
-                    state[OVERFLOW] = state[FINISHED] = 1
-                    return
-            if steps.runs[0, 1] * each + whole > least:
-                count_within(
-                    tables.tensors,
-                    limits,
-                    steps.runs,
-                    steps.is_along,
-                    wave.touched,
-                    past.found,
-                    base,
-                    n_visits,
-                    events[:n_events],
-                )
-            if 2 * steps.runs[0, 1] * each + whole > least:
-                count_between(
-                    tables.tensors,
-                    limits,
-                    steps.runs,
-                    past.last,
-                    past.moved,
-                    past.own,
-                    wave.new,
-                    wave.firsts[:n_firsts],
-                    past.found,
-                    base,
-                    n_visits,
-                )
-            count_again(
-                tables.tensors,
-                limits,
-                steps.runs,
-                steps.is_along,
-                wave.sums,
-                wave.again,
-                wave.tree,
-                wave.new,
-                wave.fresh,
-                past.found,
-                base,
-                n_visits,
-                events[:n_events],
-                low,
-                length,
-            )
+            for cut in range(past.fits.size):
+                if past.fits[cut]:
+                    sizes, seen = (n_visits, n_firsts), events[:n_events]
+                    if count_wave(tables, steps, past, wave, cut, base, low, sizes, length, seen):
+                        n_fitting += 1
+                    else:
+                        past.fits[cut] = 0
+            if n_fitting == 0:
+                state[OVERFLOW] = state[FINISHED] = 1
+                return
             state[VISIT] += 1
         elif groups.shape[0] == 1 and groups[0, 1] == outside:
             ended = groups[0, 0]  # nor has a list more waves after an empty one

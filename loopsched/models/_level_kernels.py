@@ -64,7 +64,7 @@ from loopsched.models._promise_kernels import (
     _see,
     _visits,
 )
-from loopsched.models._wave_kernels import _raise_waves, _run_on
+from loopsched.models._wave_kernels import _raise_waves, _run_on, look_ahead
 from loopsched.models.asked import ALWAYS
 
 
@@ -178,6 +178,7 @@ def promise_all(w: Ints, loops: Ints, ends: Ints, found: Ints) -> None:
         found[i, OUTCOME] = UNKNOWN
         if _read(w, loops, begin, ends[i]) and _are_nested(w):
             _merge_lists(w)
+            look_ahead(w, loops, ends, i)
             found[i, HAS_LANES] = 0
             for at in range(w[NOW, N_LOOPS]):
                 if w[UNIT, at] >= 0 and w[UNIT, at] == w[NOW, LANE]:

@@ -82,12 +82,14 @@ from loopsched.models.view import MOST_LISTS
 
 AT_ONCE = 2**62  # steps: callers hand over few schedules at a time, to be interrupted
 MOST_KNOWN = 4096
+MOST_AHEAD = 31
 MOST_WAYS = 2**18  # to the positions of an axis that are gone through
 
 # Rows behind those of `_promise_kernels`.  The first: how many loops are inside the item; what a
-# replay says: whether there is one, and whether visits fit; the same of one depth.
+# replay says: whether there is one, and whether visits fit; the same of one depth; how many of
+# the schedules to come differ in one loop only.
 MORE = FORMER_ROWS
-N_INNER, IS_FOUND, FITS, IS_ONE, ONE_FITS = range(5)
+N_INNER, IS_FOUND, FITS, IS_ONE, ONE_FITS, N_AHEAD = range(6)
 # A column for each loop inside the item; each tensor; each dimension; each unit inside of none.
 IN_DIM, IN_EXTENT, IN_UNIT, IN_GROUP, IN_POSITION = range(MORE + 1, MORE + 6)
 LOW, MOST, ONE_LOW, ONE_MOST, HIGH, HIGH_OF_LIST, OF_LIST, TOTAL, LEAST_ALONE = range(
@@ -99,7 +101,12 @@ LIST_LENGTH = MORE + 19
 LIST_MANY = LIST_LENGTH + MOST_DIMS + 1
 # A row for each replay that is known: what was asked for, what became of it, and what it found.
 KNOWN = LIST_MANY + MOST_DIMS + 1
-ROWS = KNOWN + MOST_KNOWN
+# A row for each way to cut the steps of a replay: the number of their loop, its extent, outcome.
+TRIED = KNOWN + MOST_KNOWN
+# A column for each of those schedules: the dimension of the loop, its extent here and there.
+AHEAD_DIM, AHEAD_FROM, AHEAD_TO = range(TRIED + MOST_AHEAD + 1, TRIED + MOST_AHEAD + 4)
+ROWS = AHEAD_TO + 1
+STEP_LOOP, STEP_EXTENT = 0, 1
 DEPTH, POOL, KEY_SIZES, KEY_LOOPS = 0, 1, 2, 2 + MOST_DIMS
 OUTCOME, KNOWN_LOW, KNOWN_MOST = 46, 47, 55
 MOST_KEPT = (OUTCOME - KEY_LOOPS) // 2  # loops of a replay that is kept
@@ -321,10 +328,13 @@ class Pieces(NamedTuple):
 
 
 @jit
-def walked(tables: Tables, steps: Steps, shape: Shape, is_exact: bool, found: Ints) -> bool:
-    """Walk loops, and steps if there are any; whether visits fit.
+def walked(
+    tables: Tables, steps: Steps, shape: Shape, is_exact: bool, found: Ints, fits: Ints
+) -> None:
+    """Walk loops, and steps if there are any.
 
-    ``found``: elements of each tensor at least, probably, at most.
+    For each way to cut steps, ``found``: elements of each tensor at least, probably, at most;
+    ``fits``: 0 if visits do not fit.
     """
     digits = np.zeros(tables.loops.shape[0], np.int64)
     state = np.zeros(WINDOW + 2 * tables.limits.size, np.int64)
@@ -340,9 +350,10 @@ def walked(tables: Tables, steps: Steps, shape: Shape, is_exact: bool, found: In
             np.zeros((tables.tensors.shape[0], shape.visits), np.int64),
             done,
             found,
+            fits,
         )
         walk_along(tables, steps, past, shape.picks, shape.outside, AT_ONCE)
-        return bool(state[OVERFLOW] == 0)
+        return
     state[HEAD] = state[TAIL] = -1
     n_kept, n_bound = (shape.n_cells, 1) if is_exact else (1, shape.n_cells)
     memory = Memory(
@@ -353,14 +364,14 @@ def walked(tables: Tables, steps: Steps, shape: Shape, is_exact: bool, found: In
         np.full(n_bound, -1, np.int64),
         np.zeros(1 if is_exact else shape.visits + 1, np.int64),
         done,
-        found,
+        found[0],
     )
     walk(tables, memory, shape.picks, is_exact, not is_exact, True, AT_ONCE)
     if is_exact:  # it is known which point comes first
-        found[:, 0] = found[:, 1]
-        found[:, 2] = found[:, 1]
-        return True
-    return bool(state[OVERFLOW] == 0)
+        found[0, :, 0] = found[0, :, 1]
+        found[0, :, 2] = found[0, :, 1]
+    elif state[OVERFLOW] != 0:
+        fits[0] = 0
 
 
 @jit
@@ -555,6 +566,60 @@ def _list_runs(w: Ints, d: int, depth: int) -> Ints:
     return runs[:n]
 
 
+@jit
+def look_ahead(w: Ints, loops: Ints, ends: Ints, i: int) -> None:
+    """List the schedules after one that are as it is but for the extent of one loop."""
+    begin = ends[i - 1] if i else 0
+    n = 0
+    for j in range(i + 1, min(len(ends), i + 1 + MOST_AHEAD)):
+        shift, other, n_others = ends[j - 1] - begin, -1, 0
+        if ends[j] - ends[j - 1] != ends[i] - begin:
+            continue
+        for at in range(begin, ends[i]):
+            if loops[at, 0] != loops[at + shift, 0] or loops[at, 2] != loops[at + shift, 2]:
+                n_others = 2
+            elif loops[at, 1] != loops[at + shift, 1]:
+                n_others, other = n_others + 1, at
+            if n_others > 1:
+                break
+        if n_others == 1:
+            w[AHEAD_DIM, n], w[AHEAD_FROM, n] = loops[other, 0], loops[other, 1]
+            w[AHEAD_TO, n] = loops[other + shift, 1]
+            n += 1
+    w[MORE, N_AHEAD] = n
+
+
+@jit
+def _list_cuts(
+    w: Ints, along: int, depth: int, pool: int, first: int, most_steps: int, most_boxes: float
+) -> tuple[Ints, Ints]:
+    """List the steps along a dimension, then those of schedules to come; and where each end.
+
+    Schedules that differ in the extent of the ``first`` loop only, and are replayed alike.
+    """
+    runs, extent, n = _list_runs(w, along, depth), w[IN_EXTENT, first], 1
+    (begin, end), n_ahead = _steps(w, depth, pool), w[MORE, N_AHEAD]
+    ends = np.zeros(n_ahead + 2, np.int64)
+    ends[1] = runs.shape[0]
+    for k in range(n_ahead):
+        other, is_new = w[AHEAD_TO, k], w[AHEAD_TO, k] < w[SIZES, along]
+        if w[AHEAD_DIM, k] != along or w[AHEAD_FROM, k] != extent:
+            continue
+        for cut in range(1, n):
+            is_new = is_new and w[TRIED + cut, STEP_EXTENT] != other
+        w[IN_EXTENT, first] = other
+        first_step, last_step = _steps(w, depth, pool)
+        is_alike = is_new and begin == first_step and end == last_step
+        is_small = -(-w[SIZES, along] // other) <= most_steps and _n_boxes(w, depth) <= most_boxes
+        if is_alike and is_small:
+            runs = np.concatenate((runs, _list_runs(w, along, depth)))
+            ends[n + 1] = runs.shape[0]
+            w[TRIED + n, STEP_LOOP], w[TRIED + n, STEP_EXTENT] = first, other
+            n += 1
+        w[IN_EXTENT, first] = extent
+    return runs, ends[: n + 1]
+
+
 @part
 def _elems_of_items(w: Ints, t: int, depth: int, n_items: int) -> int:
     """Bound the elements of a tensor that items of a list touch, so many in a row."""
@@ -642,14 +707,15 @@ def _count_once(w: Ints, pool: int) -> None:
                     elems *= _n_stored(c1, c2, w[SIZE, a], w[OFFSET, a], first, second)
                 else:
                     elems *= first if w[KIND, a] == PLAIN else _reached(w, a, first, second)
-            w[ONE_LOW, t] = w[ONE_MOST, t] = elems
+            w[TRIED, KNOWN_LOW + t] = w[TRIED, KNOWN_MOST + t] = elems
 
 
 @part
 def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
-    """Replay tensors that share room: all that do, or one by itself; what became of it.
+    """Replay tensors that share room: all that do, or one by itself.
 
-    Figures go to the rows of one depth.
+    What became of it goes to the first of the rows `TRIED`; to more of them, what becomes of
+    schedules to come.  Returns how many rows.
     """
     n_dims, is_exact = w[NOW, N_DIMS] - 1, depth == w[MORE, N_INNER]
     first = end = depth
@@ -665,8 +731,9 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
     for i in range(first, end):
         work *= -(-w[LEFT, along] // w[IN_EXTENT, i])
         w[LEFT, along] = w[IN_EXTENT, i]
+    w[TRIED, OUTCOME] = TOO_MUCH
     if work * visits * picks > 8 * PROMISE_EFFORT:
-        return TOO_MUCH
+        return 1
     every = np.zeros(w[NOW, N_TENSORS], np.int64)
     chosen = every[: _choose(w, pool, every)]
     firsts = np.zeros(n_dims + 2, np.int64)
@@ -700,31 +767,57 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
     )
     n_cells, n_boxes, per_box = _write_tensors(w, pieces, chosen, tables)
     if n_cells < 0 or n_cells > MOST_CELLS or _n_boxes(w, depth) * per_box > 2 * PROMISE_EFFORT:
-        return TOO_MUCH
+        return 1
     is_list = n_groups == 1 and groups[0, 0] == 0 and groups[0, 1] == depth and groups[0, 4] != 0
     if is_list and not is_exact and _stays_in_lists(w, depth, pool, picks, capacity):
         _count_once(w, pool)
-        return KNOWN_FITS
-    is_along, runs = np.zeros(chosen.size, np.int64), np.zeros((0, 2), np.int64)
+        w[TRIED, OUTCOME] = KNOWN_FITS
+        return 1
+    is_along = np.zeros(chosen.size, np.int64)
+    runs, ends = np.zeros((0, 2), np.int64), np.zeros(2, np.int64)
     if first < end:
-        runs = _list_runs(w, along, depth)
+        most_steps = 8 * PROMISE_EFFORT // (visits * picks)
+        most_boxes = 2 * PROMISE_EFFORT / per_box if per_box > 0 else float(PROMISE_EFFORT)
+        runs, ends = _list_cuts(w, along, depth, pool, first, most_steps, most_boxes)
         for i in range(chosen.size):
             is_along[i] = w[BITS + chosen[i], along] & INDEXED != 0
-    found = np.zeros((chosen.size, 3), np.int64)
+    n_cuts = ends.size - 1
+    found, fits = np.zeros((n_cuts, chosen.size, 3), np.int64), np.ones(n_cuts, np.int64)
     shape = Shape(picks, visits, n_cells, n_boxes, first)
-    fits = walked(tables, Steps(runs, is_along), shape, is_exact, found)
-    for i in range(chosen.size):
-        w[ONE_LOW, chosen[i]], w[ONE_MOST, chosen[i]] = found[i, 0], found[i, 2]
-    return KNOWN_FITS if fits else KNOWN_UNFIT
+    walked(tables, Steps(runs, ends, is_along), shape, is_exact, found, fits)
+    for cut in range(n_cuts):
+        w[TRIED + cut, OUTCOME] = KNOWN_FITS if fits[cut] else KNOWN_UNFIT
+        for i in range(chosen.size):
+            w[TRIED + cut, KNOWN_LOW + chosen[i]] = found[cut, i, 0]
+            w[TRIED + cut, KNOWN_MOST + chosen[i]] = found[cut, i, 2]
+    return n_cuts
 
 
 @part
 def _run_pool(w: Ints, level: int, depth: int, pool: int) -> int:
-    """Replay tensors that share room, or look up what the same loops brought in before."""
+    """Replay tensors that share room, or look up what the same loops brought in before.
+
+    Figures go to the rows of one depth.
+    """
+    row = TRIED
     if depth > MOST_KEPT:
-        return _replay_pool(w, level, depth, pool)
-    for k in range(KEY_LOOPS + 2 * depth):
-        w[KEY, k] = 0
+        _replay_pool(w, level, depth, pool)
+    else:
+        _write_key(w, depth, pool)
+        row = _known_row(w, depth)
+        if not _is_known(w, row, depth):
+            n_cuts = _replay_pool(w, level, depth, pool)
+            for cut in range(n_cuts - 1, -1, -1):
+                _keep(w, depth, cut)
+    for t in range(w[NOW, N_TENSORS]):
+        if w[OWN, t] == pool if pool < 0 else t == pool:
+            w[ONE_LOW, t], w[ONE_MOST, t] = w[row, KNOWN_LOW + t], w[row, KNOWN_MOST + t]
+    return int(w[row, OUTCOME])
+
+
+@part
+def _write_key(w: Ints, depth: int, pool: int) -> None:
+    """Write what a replay depends on: the loops that it goes through."""
     n_groups, group = 0, -1
     w[KEY, DEPTH] = 2 * depth + 2 + (1 if depth == w[MORE, N_INNER] else 0)
     w[KEY, POOL] = pool
@@ -739,23 +832,40 @@ def _run_pool(w: Ints, level: int, depth: int, pool: int) -> int:
         group = w[IN_GROUP, k]
         word = (number * (COLUMNS + 1) + w[IN_UNIT, k] + 1) * (MOST_DIMS + 1) + w[IN_DIM, k]
         w[KEY, KEY_LOOPS + 2 * k], w[KEY, KEY_LOOPS + 2 * k + 1] = word, w[IN_EXTENT, k]
-    end, place = KEY_LOOPS + 2 * depth, 0
-    for k in range(end):
+
+
+@part
+def _known_row(w: Ints, depth: int) -> int:
+    """Find the row in which what is asked for is kept, if it is."""
+    place = 0
+    for k in range(KEY_LOOPS + 2 * depth):
         place = (place * 31 + w[KEY, k]) % 2147483647
-    row = KNOWN + place % MOST_KNOWN
+    return int(KNOWN + place % MOST_KNOWN)
+
+
+@part
+def _is_known(w: Ints, row: int, depth: int) -> bool:
     is_known = True
-    for k in range(end):
+    for k in range(KEY_LOOPS + 2 * depth):
         is_known = is_known and w[row, k] == w[KEY, k]
-    if not is_known:
-        w[row, OUTCOME] = _replay_pool(w, level, depth, pool)
-        for k in range(end):
-            w[row, k] = w[KEY, k]
-        for t in range(w[NOW, N_TENSORS]):
-            w[row, KNOWN_LOW + t], w[row, KNOWN_MOST + t] = w[ONE_LOW, t], w[ONE_MOST, t]
+    return is_known
+
+
+@part
+def _keep(w: Ints, depth: int, cut: int) -> None:
+    """Keep what becomes of a way to cut steps."""
+    at = KEY_LOOPS + 2 * w[TRIED + cut, STEP_LOOP] + 1
+    own = w[KEY, at]
+    if cut:
+        w[KEY, at] = w[TRIED + cut, STEP_EXTENT]
+    row = _known_row(w, depth)
+    for k in range(KEY_LOOPS + 2 * depth):
+        w[row, k] = w[KEY, k]
+    w[row, OUTCOME] = w[TRIED + cut, OUTCOME]
     for t in range(w[NOW, N_TENSORS]):
-        if w[OWN, t] == pool if pool < 0 else t == pool:
-            w[ONE_LOW, t], w[ONE_MOST, t] = w[row, KNOWN_LOW + t], w[row, KNOWN_MOST + t]
-    return int(w[row, OUTCOME])
+        w[row, KNOWN_LOW + t] = w[TRIED + cut, KNOWN_LOW + t]
+        w[row, KNOWN_MOST + t] = w[TRIED + cut, KNOWN_MOST + t]
+    w[KEY, at] = own
 
 
 @part

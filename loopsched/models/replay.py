@@ -591,7 +591,8 @@ def _counted_along(
     walk: _Walk, pieces: Sequence[int], is_along: Sequence[bool], outside: int
 ) -> _Counts:
     runs = [(len(list(run)), piece) for piece, run in itertools.groupby(pieces)]
-    steps = along_kernels.Steps(np.array(runs, np.int64), np.array(is_along, np.int64))
+    ends = np.array([0, len(runs)], np.int64)
+    steps = along_kernels.Steps(np.array(runs, np.int64), ends, np.array(is_along, np.int64))
     past = along_kernels.Past(
         digits=np.zeros(len(walk.tables.loops), np.int64),
         state=np.zeros(kernels.WINDOW + 1, np.int64),
@@ -600,9 +601,10 @@ def _counted_along(
         own=np.zeros((walk.visits, 2), np.int64),
         slots=np.zeros((len(is_along), walk.visits), np.int64),
         done=np.full(walk.n_boxes if walk.n_boxes <= MOST_CELLS else 1, -1, np.int64),
-        found=np.zeros((len(is_along), 3), np.int64),
+        found=np.zeros((1, len(is_along), 3), np.int64),
+        fits=np.ones(1, np.int64),
     )
     while not past.state[kernels.FINISHED]:  # in chunks, so that an interruption is heard
         along_kernels.walk_along(walk.tables, steps, past, walk.picks, outside, CHUNK)
-    low, point, anew = past.found.T.tolist()
+    low, point, anew = past.found[0].T.tolist()
     return [low, point, anew], not past.state[kernels.OVERFLOW]

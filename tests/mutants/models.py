@@ -695,6 +695,20 @@ _waves.broken(
     "word, 1",
 )
 _waves.broken(
+    "many-cuts-bring-in-alike",
+    "many schedules: other ways to cut steps bring in as much as the first",
+    "= w[TRIED + cut, KNOWN_MOST + t]",
+    "= w[TRIED, KNOWN_MOST + t]",
+    "::test_schedules_that_differ_in_one_loop",
+)
+_waves.broken(
+    "many-cuts-fit-alike",
+    "many schedules: ways to cut steps fit if the first does",
+    "KNOWN_FITS if fits[cut] else KNOWN_UNFIT",
+    "KNOWN_FITS if fits[0] else KNOWN_UNFIT",
+    "::test_schedules_that_differ_in_one_loop",
+)
+_waves.broken(
     "many-waves-never-too-large",
     "many schedules: a visit that does not fit brings nothing in twice",
     "            if outcome == KNOWN_UNFIT:",
