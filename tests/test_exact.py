@@ -285,3 +285,22 @@ def test_units_that_share_few_points_take_long() -> None:
     found = search(problem, arch, constraints=rows)
     assert found.certificate.proven
     assert found.evaluation.time_s == pytest.approx(problem.macs / (14 * 3) / 1e9)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "machine", "items"),
+    [(1000, 4096, "titan_v", 3), (4096, 25088, "titan_v", 3), (4096, 4096, "h200", 6)],
+)
+def test_of_schedules_that_wait_for_data_alike_the_one_that_fills_the_units_is_best(
+    n: int, k: int, machine: str, items: int
+) -> None:
+    """A few large items are as fast; ties go to less compute time."""
+    problem, arch = loopsched.gemm(m=1, n=n, k=k), loopsched.load_arch(machine)
+    found = search(problem, arch)
+    assert found.certificate.proven
+    assert found.evaluation.bound_by == "DRAM"
+    assert found.evaluation.dram_bytes == found.evaluation.least_dram_bytes
+    assert found.evaluation.compute_utilisation > 0.9
+    few = f"N:{n}@SM N:{-(-n // items)} K:{k}"
+    large = loopsched.evaluate(problem, loopsched.parse_schedule(few, problem), arch)
+    assert found.evaluation.time_s == large.time_s

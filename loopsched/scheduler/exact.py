@@ -62,6 +62,9 @@ MAX_CLIMBED = 2**20
 NEAR = 1.01
 # Nodes of one list of items before the best so far is taken.
 MAX_ITEM_NODES = 2**22
+# Utilisation below which ties are broken with a search of its own, and its nodes.
+IDLE = 0.5
+MAX_FILLING_NODES = 2**16
 # Orders of spatial loops that are listed, and that are tried.
 MAX_PERMUTATIONS = 5040
 MAX_ORDERS = 64
@@ -137,6 +140,28 @@ class Searcher:
             self._raise_floor(self.bounds.known_floor(self.objective))
         best = self.best
         return min(self.floor, best), best <= self.floor
+
+    def fill_units(self) -> None:
+        """Where data set the time and most units are idle, score the fastest items, too.
+
+        They may be as fast as the few large ones that were found first.
+        """
+        if self.objective != "time" or self.unit is None or self.is_array:
+            return
+        best = self.first()[1]
+        if best.bound_by == "compute" or best.compute_utilisation >= IDLE:
+            return
+        if not self.watch.can_spend(2 * MAX_FILLING_NODES):
+            return
+        pace = Pace(self.instances, self.rate, float("inf"))
+        items, nodes = best_items(
+            self.problem, self.spatial, pace, watch=self.watch, most=MAX_FILLING_NODES
+        )
+        self.bounds.nodes += nodes
+        for chosen in items:
+            cut = self._spread_items(chosen)
+            if self.first()[1].compute_utilisation < IDLE:
+                self._lists_in_memory_order(cut)
 
     def _is_large(self) -> bool:
         """Whether bounds take so long that schedules come first."""
@@ -619,6 +644,11 @@ class Searcher:
         return min(unsettled, max(reached, least), self.best)
 
     def _from_items(self, items: Items) -> None:
+        cut = self._spread_items(items)
+        if self.best > items.least_s:
+            self._lists_in_memory_order(cut)
+
+    def _spread_items(self, items: Items) -> Extents:
         size = self.problem.size
         cut = {**size, **dict(items.extents)}
         listed = dict(items.listed)
@@ -627,8 +657,7 @@ class Searcher:
             self._spread([block], [{**size, **listed}], cut)
         else:
             self._spread([], [], cut)
-        if self.best > items.least_s:
-            self._lists_in_memory_order(cut)
+        return cut
 
     def _in_long_steps(self, items: Items) -> None:
         """Build items whose steps are long: few enough for a replay to vouch for them.
@@ -737,6 +766,8 @@ def exact_search(
         _, proven = searcher.run()
         if not proven and searcher.floor < rival and n_schedules(space) <= MAX_LISTED:
             listed = searcher.run_all(space, searcher.floor)
+        if searcher.found and searcher.floor < rival:
+            searcher.fill_units()
     if not searcher.found:  # ended before anything was scored
         searcher.plain()
     schedule, evaluation = searcher.first()
