@@ -308,6 +308,14 @@ class TestArchs:
         unknown = [line.split()[0] for line in text.splitlines() if line.endswith("not known")]
         assert unknown == ["merged_share", "l2_efficiency", "power"]
 
+    def test_sources_cited_from_memory_are_explained(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        explained = "\nunverified: cited from memory, to be checked.\n"
+        assert explained in call(capsys, "archs", "titan_v")
+        text = call(capsys, "archs", "h200")
+        assert "unverified" not in text
+
     def test_integers_are_no_flop(self, capsys: pytest.CaptureFixture[str]) -> None:
         text = call(capsys, "archs", "h200")
         rates = {line.split()[0]: line.split()[1:] for line in text.splitlines() if "OP/s" in line}

@@ -93,6 +93,7 @@ def show_arch(arch: Arch) -> None:
     output.print_table(_LEVELS, arch.levels, [_sources(level.sources) for level in arch.levels])
     compute = arch.compute
     click.echo()
+    cited = [dict(level.sources) for level in arch.levels] + [dict(compute.sources)]
     columns = (
         words("compute", "unit"),
         Column("units", "units"),
@@ -113,11 +114,11 @@ def show_arch(arch: Arch) -> None:
             continue
         click.echo()
         part = getattr(arch, name)
-        cited = dict(part.sources) | _listed(part, keys)
+        cited.append(dict(part.sources) | _listed(part, keys))
         output.print_table(
             (words(f"{name.upper()} parameter"), Column("value")),
             [[entry.key, _part_value(part, entry)] for entry in keys],
-            [cited.get(entry.key, "") for entry in keys],
+            [cited[-1].get(entry.key, "") for entry in keys],
         )
     if arch.constants:
         click.echo()
@@ -126,6 +127,10 @@ def show_arch(arch: Arch) -> None:
             [[each.name, f"{each.value:,}", each.unit] for each in arch.constants],
             [each.source for each in arch.constants],
         )
+        cited.append({each.name: each.source for each in arch.constants})
+    if any("unverified" in source for sources in cited for source in sources.values()):
+        click.echo()
+        output.print_text("unverified: cited from memory, to be checked.")
 
 
 def _grouped(rate: float) -> str:

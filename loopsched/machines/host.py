@@ -192,7 +192,7 @@ def _clocks(host: Host, measured: Measured) -> tuple[dict[str, str], dict[str, s
         highest = host.core.max_clock_hz
         why = (
             f"Limit taken for bounds: the highest clock of any {host.core.name} of these model "
-            "numbers (recalled, not looked up)"
+            "numbers (unverified)"
         )
     return (
         {"value": f"{clock!r} Hz", "source": source},
@@ -279,10 +279,7 @@ def _rates(host: Host, fma: int) -> dict[str, Any]:
         tile, macs = tiles[name]
         word, many = next(((word, many) for word, many in choices if word in has), ("", 0))
         if tile in has:
-            source = (
-                f"Derived: {tile}, tiles of 16 x 16 in 16 cycles "
-                "(Intel's manual, recalled, not looked up)"
-            )
+            source = f"Derived: {tile}, tiles of 16 x 16 in 16 cycles (Intel's manual, unverified)"
             rates[name] = {"value": f"{macs} MAC/cycle", "source": source}
         elif many:
             source = f"Derived: {word}, {many} x fp32, assuming as many instructions per cycle"
@@ -340,7 +337,7 @@ def _bandwidth(name: str, host: Host, measured: Measured, loads: int) -> dict[st
         value = max(core.dram_bytes_per_s * host.n_sockets, 2 * (here or 0.0))
         source = (
             f"Limit taken for bounds: most memory channels of any {core.name} of these model "
-            "numbers (recalled, not looked up)"
+            "numbers (unverified)"
         )
         limit = {"value": f"{value!r} B/s", "source": source}
     if here is not None:

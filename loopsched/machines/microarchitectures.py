@@ -61,26 +61,18 @@ class Core(NamedTuple):
 
 
 _GUIDES = {
-    "zen2": "AMD, Software Optimization Guide for family 17h, models 30h and up"
-    " (recalled, not looked up)",
-    "zen3": "AMD, Software Optimization Guide for family 19h, models up to 0Fh"
-    " (recalled, not looked up)",
-    "zen4": "LLVM, X86ScheduleZnver4.td (multiply-adds); AMD's optimization guide"
-    " (recalled, not looked up)",
+    "zen2": "AMD, Software Optimization Guide for family 17h, models 30h and up (unverified)",
+    "zen3": "AMD, Software Optimization Guide for family 19h, models up to 0Fh (unverified)",
+    "zen4": "LLVM, X86ScheduleZnver4.td (multiply-adds); AMD's optimization guide (unverified)",
     "zen5": "AMD, Next Generation Zen 5 Core (Hot Chips 2024); LLVM, X86ScheduleZnver5.td"
-    " (latency); L3 recalled, not looked up",
+    " (latency); L3 unverified",
     "skx": "LLVM, X86SchedSkylakeServer.td (multiply-adds); Intel, Optimization Reference Manual,"
-    " sustained rates (recalled, not looked up)",
-    "intel": "Intel, Optimization Reference Manual, sustained rates, and uops.info"
-    " (recalled, not looked up)",
-    "n1": "Arm, Neoverse N1: Software Optimization Guide, reference manual"
-    " (recalled, not looked up)",
-    "v1": "Arm, Neoverse V1: Software Optimization Guide, reference manual"
-    " (recalled, not looked up)",
-    "v2": "Arm, Neoverse V2: Software Optimization Guide, reference manual"
-    " (recalled, not looked up)",
-    "m1": "OSACA, osaca/data/m1.yml: FMA and load ports; latency, L2 and TLB"
-    " recalled, not looked up",
+    " sustained rates (unverified)",
+    "intel": "Intel, Optimization Reference Manual, sustained rates, and uops.info (unverified)",
+    "n1": "Arm, Neoverse N1: Software Optimization Guide, reference manual (unverified)",
+    "v1": "Arm, Neoverse V1: Software Optimization Guide, reference manual (unverified)",
+    "v2": "Arm, Neoverse V2: Software Optimization Guide, reference manual (unverified)",
+    "m1": "OSACA, osaca/data/m1.yml: FMA and load ports; latency, L2 and TLB unverified",
     "later": "Taken from the M1; not known for this CPU",
 }
 _TABLE = Path(__file__).with_suffix(".csv")
