@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import math
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from strategies import problems, schedules
 from loopsched import conv2d, einsum, gemm, load_arch, parse_schedule
 from loopsched.base.errors import ArchError, InputError, ScheduleError
 from loopsched.base.machine_code import linked, object_code
+from loopsched.cli import run
 from loopsched.exchange.kernel_code import to_c, to_llvm
 from loopsched.exchange.python_code import to_python
 from loopsched.machines.arch import Arch
@@ -337,3 +339,11 @@ def test_a_program_needs_a_schedule_or_a_cpu() -> None:
     with pytest.raises(ArchError, match="without a schedule a CPU is needed, such as 'host'"):
         to_c(problem, None, load_arch("titan_v"))
     assert "chosen for" in to_c(problem, None, load_arch("ryzen_5950x")).text()
+
+
+@pytest.mark.parametrize(("form", "name"), [("c", "k.c"), ("c", "my k.c"), ("llvm", "k.ll")])
+def test_a_file_says_how_to_build_it(form: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    assert run(["export", "gemm:m=8,n=8,k=8", "M:8 N:8 K:8", "--to", form, "-o", str(path)]) == 0
+    (line,) = (line for line in path.read_text().splitlines() if "Build" in line)
+    assert name in shlex.split(line.rpartition(": ")[2])

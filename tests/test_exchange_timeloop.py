@@ -241,7 +241,9 @@ def test_meshes_hold_what_they_are_given(data: st.DataObject, problem: Problem) 
 
 def test_notes_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["export", "alexnet", "-l", "fc6", "-l", "fc7", "--to", "timeloop"]) == 0
-    notes = capsys.readouterr().err.splitlines()
+    said = capsys.readouterr().err
+    assert max(map(len, said.splitlines())) <= 80
+    notes = said.replace("\n  ", " ").splitlines()
     assert len(notes) == len(set(notes))
     assert "note: L2 is a cache; Timeloop places tiles in it" in notes
     told = "note: fc6: its tile at L2 is 144.1 MiB, more than L2's 4.5 MiB; Timeloop will refuse"

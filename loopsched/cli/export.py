@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,8 +92,7 @@ def export(
 
 def _finish(made: list[tuple[Problem, Exported]], target: str | None) -> None:
     _deliver(made, target)
-    for sentence in _notes(made):
-        click.echo(f"note: {sentence}", err=True)
+    output.print_notes(_notes(made))
 
 
 def _exported(
@@ -147,7 +147,9 @@ def _deliver(made: list[tuple[Problem, Exported]], target: str | None) -> None:
         files = made[0][1]
         if len(files.files) > 1 and not files.is_one_document:
             raise InputError(f"{target}: {' and '.join(files.names)} need a folder")
-        write_text(place, files.text())
+        # A program names its file where it says how to build it.
+        text = files.text().replace(f" {files.names[0]} ", f" {shlex.quote(place.name)} ", 1)
+        write_text(place, text)
         output.wrote(target)
         return
     for number, (problem, files) in enumerate(made):

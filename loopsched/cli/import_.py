@@ -63,8 +63,7 @@ def timeloop(
         _show(found)
     else:
         output.print_rows([_row(found)], form)
-    for remark in found.remarks:
-        click.echo(f"note: {remark}", err=True)
+    output.print_notes(found.remarks)
 
 
 def _write_arch(found: Imported, path: str) -> None:
@@ -100,6 +99,10 @@ def _show(found: Imported) -> None:
         for tensor in found.problem.tensors:
             arrow = "written" if tensor.name == found.problem.output else "read"
             output.print_text(f"          {tensor.name}[{projection_text(tensor)}] {arrow}")
+        if any("<" in projection_text(tensor) for tensor in found.problem.tensors):
+            output.print_text(
+                "          <N: the axis has N positions; indices beyond it are padding"
+            )
     if found.arch is not None:
         levels = ", ".join(
             level.name

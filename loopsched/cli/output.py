@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 import click
@@ -146,6 +147,24 @@ def print_text(text: str, hang: str = "") -> None:
     """Print a paragraph, wrapped; ``hang`` goes before all lines but the first."""
     for line in wrapped(text, width(), hang=hang):
         click.echo(line)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print remarks to standard error, wrapped."""
+    for note in notes:
+        for line in wrapped(f"note: {note}", width(), hang="  "):
+            click.echo(line, err=True)
+
+
+def save_plots(
+    targets: Sequence[Path], rows: Callable[[], Sequence[Row]], draw: Callable[[], Any]
+) -> None:
+    """Write a plot to every file asked for, and say so."""
+    from loopsched.show.plots import figure
+
+    figure.save_plots(targets, rows, draw)
+    for target in targets:
+        wrote(target)
 
 
 def wrote(target: object, what: str = "") -> None:

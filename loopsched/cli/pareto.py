@@ -82,7 +82,6 @@ def _front(problem: Problem, arch: Arch, sizes: Iterable[int] | None) -> tuple[T
 def _report(
     fronts: Mapping[str, Sequence[Tradeoff]], inputs: Inputs, plot: Sequence[Path], form: Style
 ) -> None:
-    from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.tradeoffs import pareto_rows, plot_pareto
 
     rows = pareto_rows(fronts)
@@ -90,7 +89,7 @@ def _report(
         _print(rows, fronts, inputs.on)
     else:
         output.print_rows(rows, form)
-    save_plots(plot, lambda: rows, lambda: plot_pareto(fronts, name=inputs.name))
+    output.save_plots(plot, lambda: rows, lambda: plot_pareto(fronts, name=inputs.name))
 
 
 _COLUMNS = (

@@ -132,5 +132,5 @@ def _lost(arch: Arch, nodes: Sequence[Node]) -> Iterator[str]:
         if node.unit == lanes and node.count > 1:
             yield (
                 f"the {node.count} multiply-adds per cycle of one {arch.compute.unit} become "
-                f"a mesh, '{node.name}', used as far as loops are bound to it"
+                f"a mesh, '{node.name}', used only by loops bound to it"
             )
