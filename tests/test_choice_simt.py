@@ -156,7 +156,7 @@ def test_choices_say_what_they_spend_time_on() -> None:
         assert found.data_type == "fp32"
         for one in found.choices:
             assert one.bound_us <= one.low_us <= one.estimate_us <= one.high_us
-            assert one.bound_by in ("lanes", "shared memory", "L1", "L2", "DRAM", "latency")
+            assert one.bound_by in ("SIMT lanes", "shared memory", "L1", "L2", "DRAM", "latency")
             assert one.bound_by in one.why
 
 

@@ -146,7 +146,7 @@ class TestSearch:
         assert (row["stopped"], row["listed"], row["proven"]) == ("listed", True, False)
         assert run(words) == 0
         text = " ".join(capsys.readouterr().out.split())
-        assert "(2,247 nodes visited). gap -: no bound is known. Not proven: 1; every" in text
+        assert "(2,247 schedules scored). gap -: no bound is known. Not proven: 1; every" in text
         assert run(["search", "gemm:m=4,n=3,k=2"]) == 0
         assert "gap -" not in capsys.readouterr().out
 
@@ -194,6 +194,12 @@ class TestSearch:
         assert first == second
         (exact,) = rows("search", SMALL)
         assert exact["time_s"] <= first[0]["time_s"]
+
+    def test_samples_have_no_nodes(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["search", SMALL, "-s", "random", "--samples", "40"]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert "(40 schedules scored)." in text
+        assert "Bound by compute: 1 of 1. " in text
 
     def test_objective(self, rows: Any) -> None:
         (least,) = rows("search", "gemm:m=700,n=500,k=300", "-o", "dram_bytes")

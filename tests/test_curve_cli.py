@@ -138,7 +138,8 @@ def test_what_is_proven_is_said(capsys: pytest.CaptureFixture[str], folder: Path
 
 def test_files(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     plots = ["--plot", "a.svg", "--plot", "a.csv"]
-    call(capsys, SMALL, "--out", "rows.jsonl", *plots)
+    assert run(["curve", SMALL, "--out", "rows.jsonl", *plots]) == 0
+    assert capsys.readouterr().err.endswith("wrote a.svg\nwrote a.csv\n")
     assert json.loads((folder / "rows.jsonl").read_text())["n_steps"] > 5
     assert "least traffic" in (folder / "a.svg").read_text()
     rows = list(csv.DictReader(io.StringIO((folder / "a.csv").read_text())))

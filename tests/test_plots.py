@@ -386,7 +386,7 @@ class TestSkiSlope:
         names = legend(ax)
         assert names[0] == "least traffic"
         assert "compulsory: everything once" in names
-        assert "bound if all tiles are kept at one place" not in names
+        assert "bound if all tiles are held from one loop inward" not in names
 
     def test_what_is_not_proven_is_drawn_with_its_bound(self) -> None:
         curve = traffic_curve(conv2d(c=2, k=4, h=9, w=9, r=3, s=3, padding=1))
@@ -396,7 +396,7 @@ class TestSkiSlope:
         line = next(
             line
             for line in ax.lines
-            if line.get_label() == "bound if all tiles are kept at one place"
+            if line.get_label() == "bound if all tiles are held from one loop inward"
         )
         assert tuple(map(int, line.get_xdata()[:-1])) == curve.nest_bound.capacities_bytes
         assert tuple(map(int, line.get_ydata()[:-1])) == curve.nest_bound.dram_bytes

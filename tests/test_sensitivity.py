@@ -346,7 +346,7 @@ def test_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     assert lines[3].split()[:2] == ["DRAM.bandwidth", "0.5"]
     assert any(line.startswith("gpu.launch ") and " 0.000 " in line for line in lines)
     assert "Without effect: gpu.blocks." in printed
-    assert "\n    DRAM 1 -> L2 1\ngpu.launch" in printed
+    assert "\n    DRAM -> L2\ngpu.launch" in printed
     assert "L2 1 -> L2 1" not in printed
     assert "all proven best" in " ".join(printed.split())
     assert "\n1 problem on titan_v, fp32, searched again" in printed

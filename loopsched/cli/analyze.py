@@ -177,7 +177,7 @@ def _sums(
     if has_rates:
         yield (
             "time",
-            f"{scaled(score.time_s, 's')} promised, {scaled(score.time_bound_s, 's')} at least; "
+            f"{scaled(score.time_s, 's')} promised; bound {scaled(score.time_bound_s, 's')}, "
             f"{scaled(score.problem_bound_s, 's')} for any schedule",
         )
         yield "bound by", score.bound_by

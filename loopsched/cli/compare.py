@@ -34,9 +34,9 @@ def compare(inputs: Inputs, other: str | None, form: Style) -> None:
 
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
     SCHEDULE and OTHER are text or @FILE; by default OTHER is the best
-    one, found by a search. Names the loop that refetches each tensor, the level that
-    overflows, and the moves that lead from SCHEDULE to OTHER: a loop is named by its
-    dimension or its place, 0 the outermost.
+    one, found by a search. The output names the loop that refetches each tensor, the
+    level that overflows, and the moves that lead from SCHEDULE to OTHER: a loop is named
+    by its dimension or its place, 0 the outermost.
     """
     from loopsched.base.rows import Row
     from loopsched.models.reasons import compare as compare_schedules
@@ -70,7 +70,7 @@ def compare(inputs: Inputs, other: str | None, form: Style) -> None:
     output.print_table(columns, list(_rows(found)))
     click.echo()
     for reason in found.reasons or (
-        f"no level moves more bytes, and nothing takes longer, than in the {name} schedule",
+        f"no level moves more bytes and nothing takes longer than in the {name} schedule",
     ):
         output.print_text(f"- {reason}", hang="  ")
     if moves:

@@ -42,7 +42,10 @@ _SENTENCES = {
     "{buffer}",
 }
 _BUFFERS = {"explicit": "one buffer", "lru": "one LRU cache (promised)"}
-_GAP = "gap: DRAM above the least of nests that keep the tiles of all tensors at one place, at most"
+_GAP = (
+    "gap: DRAM above the least of nests that hold the tiles of all tensors from the same loop "
+    "inward, at most"
+)
 _MOST_KNEES = 3
 
 
@@ -79,7 +82,7 @@ def curve(
 
     All tile sizes and loop orders are considered, with one buffer below DRAM.
     The traffic is proven least where it equals a lower bound for all nests that
-    keep the tiles of all tensors at one place. WORKLOAD is a name, a file, or a
+    hold the tiles of all tensors from the same loop inward. WORKLOAD is a name, a file, or a
     problem such as gemm:m=4,n=3,k=2. The capacities of the machine's levels are
     marked.
     """
@@ -207,7 +210,7 @@ def _is_proven(row: Row) -> bool:
 def _proven(rows: Sequence[Row]) -> str:
     """Say at how many steps no nest does better, and what is known of the others."""
     n_proven, n_steps = (sum(row[key] for row in rows) for key in ("n_proven", "n_steps"))
-    known = "over all nests that keep all tiles at one place"
+    known = "over all nests that hold the tiles of all tensors from the same loop inward"
     if n_proven == n_steps:
         return f"Proven best at every capacity, {known}."
     return (
@@ -289,12 +292,11 @@ def _print_points(rows: Sequence[Row], show: Form) -> None:
 
 
 def _plot(report: _Report, name: str, show: Form, targets: tuple[Path, ...]) -> None:
-    from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.ski_slope import plot_ski_slope, ski_slope_rows
 
     drawn, machine = report.drawn, report.machine
     whole = report.whole() if len(drawn) > 1 else None
-    save_plots(
+    output.save_plots(
         targets,
         lambda: ski_slope_rows(drawn, machine),
         lambda: plot_ski_slope(drawn, arch=machine, form=show, whole=whole, name=name),

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 loopsched fuse vgg16 --capacity 1MiB
-loopsched fuse resnet50 -l conv2_reduce -l conv2_3x3 -l conv2_expand --loops
+loopsched fuse resnet50 -l conv2_reduce -l conv2_3x3 -l conv2_expand \\
+    -c 256KiB --loops
 loopsched fuse vgg16 --layers 0:4 --halos recompute --objective time
 """
 _MOST_BREAKS = 4

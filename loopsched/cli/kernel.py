@@ -88,7 +88,9 @@ def preset(
     "reads",
     metavar="TENSOR=WHERE",
     meaning="Where a tensor is read: global (default), l2, readonly, constant or shared@PLACE, "
-    "with options: 'shared@K,pitch=33', 'global,held=R'; may be repeated.",
+    "with options: 'shared@K,pitch=33', 'global,held=R'. PLACE: a loop, or block. pitch=N: row "
+    "length in elements; held=PLACE: from there inward, each thread keeps what it loads in "
+    "registers. May be repeated.",
 )
 @options.many(
     "--layout",
@@ -232,7 +234,7 @@ def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
     yield (
         "block",
         f"{found.registers} registers per thread{guessed}, {shared} of shared memory, "
-        f"{count(found.syncs, 'barrier')}",
+        f"{found.syncs:,} __syncthreads()",
     )
     yield (
         "work",

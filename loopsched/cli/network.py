@@ -83,9 +83,7 @@ def _show(found: Network, rows: list[dict[str, Any]]) -> None:
 
 def _totals(found: Network, layers: list[dict[str, Any]], left_out: list[dict[str, Any]]) -> str:
     n_layers = sum(row["count"] for row in layers)
-    text = (
-        f"{found.name}: {count(n_layers, 'layer')}, {len(layers):,} different, {found.macs:,} MAC"
-    )
+    text = f"{found.name}: {count(n_layers, 'layer')}, {len(layers):,} distinct, {found.macs:,} MAC"
     if found.params:
         text += f"; {found.params:,} parameters, {scaled(found.weight_bytes, 'B')}"
     n_left = sum(row["count"] for row in left_out)

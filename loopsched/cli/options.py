@@ -214,7 +214,7 @@ layer = many(
     "layers",
     metavar="NUMBER|NAME",
     meaning="Only this problem of the workload, by name or by number from 0; may be repeated "
-    "where several problems are taken.",
+    "if the command accepts several problems.",
 )
 _batch = count("--batch", meaning="ONNX models: batch size.")
 _dim = many(
@@ -380,14 +380,15 @@ _HOW = (
         "-s",
         of=_STRATEGIES,
         meaning="Search strategy. exact proves optimality; exhaustive scores every schedule of the "
-        "space, a proof only where more loops cannot help; random and local prove only that they "
-        "met a bound.",
+        "space, which proves the best only if schedules with more loops cannot beat it; random "
+        "and local sample, and prove a result only if it happens to meet the lower bound.",
     ),
     choice(
         "--value",
         of=_VALUES,
         meaning="Traffic that the objective counts. promised: what no LRU cache exceeds; point: "
-        "the estimate of a replay; low: bytes that are certainly moved.",
+        "the estimate of a replay; low: the least that LRU caches move, if private ones "
+        "start every work item empty.",
     ),
     seed("Random seed of the strategies random and local."),
     count("--samples", default=1000, meaning="Schedules that random and local score."),

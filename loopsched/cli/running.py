@@ -170,7 +170,7 @@ def _show(rows: list[Row], chosen: int, machine: Arch, *, is_checked: bool) -> N
     is_integer = all(row["data_type"] == "int8" for row in rows)
     output.print_table(_columns(named, is_integer), rows, [row["plan"] for row in rows])
     if is_integer and all(row["reference_s"] is None for row in rows):
-        output.print_text(f"{named} -: not timed in int8.")
+        output.print_text(f"{named} is not timed in int8 (-).")
     if len(rows) > 1:
         total = {
             name: sum(row[name] * row["count"] for row in rows)

@@ -147,7 +147,6 @@ def _save_plots(
 ) -> None:
     if not (plot or plot_bytes):
         return
-    from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.layers import Layer
     from loopsched.show.plots.roofline import plot_roofline, roofline_rows
     from loopsched.show.plots.traffic import bytes_figure, bytes_rows
@@ -165,12 +164,12 @@ def _save_plots(
             Layer(best.problem, score, f"{chosen.numbers[0]}.{rank}")  # as in the table
             for rank, score in enumerate(scores, 1)
         ]
-    save_plots(
+    output.save_plots(
         plot,
         lambda: roofline_rows(layers, machine),
         lambda: plot_roofline(layers, machine, name=name),
     )
-    save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers, name))
+    output.save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers, name))
 
 
 def _rows(
@@ -298,11 +297,15 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
         f"{scaled(sums.dram_bytes, 'B')} of DRAM traffic, at least "
         f"{scaled(sums.least_dram_bytes, 'B')} in any order."
     )
-    bound = ", ".join(f"{name} {count}" for name, count in sums.bound_by)
+    bound = ", ".join(
+        f"{name}: {many} of {len(best)}" if at == 0 else f"by {name}: {many}"
+        for at, (name, many) in enumerate(sums.bound_by)
+    )
     proven = "all" if sums.n_proven == len(best) else f"{sums.n_proven} of {len(best)}"
+    visited = "nodes visited" if rows[0]["strategy"] == "exact" else "schedules scored"
     output.print_text(
-        f"Bound by: {bound}. Proven best: {proven}, among {scaled(sums.space_size)} schedules "
-        f"({scaled(sums.nodes)} nodes visited)."
+        f"Bound by {bound}. Proven best: {proven}, among {scaled(sums.space_size)} schedules "
+        f"({scaled(sums.nodes)} {visited})."
     )
     if any(0 < row["gap"] < math.inf for row in best):
         output.print_text(

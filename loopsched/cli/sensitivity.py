@@ -100,7 +100,6 @@ def sensitivity(
             where = (f" of {name}" if name else "") + f" on {on(machine, chosen.problems)}"
             _print(found, form, whose, where)
             if plot and len(done) > 1:
-                from loopsched.show.plots.figure import save_plots
                 from loopsched.show.plots.style import heading
                 from loopsched.show.plots.tornado import tornado_figure, tornado_rows
 
@@ -109,7 +108,9 @@ def sensitivity(
                     title = f"kernel {chosen.problems[0].name}"
                 elif len(chosen.problems) == 1:
                     title = heading(chosen.problems[0].name, name)
-                save_plots(plot, lambda: tornado_rows(found), lambda: tornado_figure(found, title))
+                output.save_plots(
+                    plot, lambda: tornado_rows(found), lambda: tornado_figure(found, title)
+                )
 
 
 def _print(found: Sensitivity, form: Style, whose: str, where: str) -> None:
@@ -133,7 +134,7 @@ _POINTS = (
     Column("time, change", lambda row: _changed(row, "time")),
     Column("DRAM", "dram_bytes", "B", spare=1),
     Column("kernels, change", lambda row: _changed(row, "estimate")),
-    words("bound by", lambda row: _counted(row["bound_by"]), spare=2),
+    words("bound by", lambda row: _waits(row["bound_by"]), spare=2),
 )
 
 
@@ -154,9 +155,7 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
     if moving:
         click.echo()
         ends = [(one["bound_by_lowest"], one["bound_by_highest"]) for one in moving]
-        waits = [
-            "" if low == high else " -> ".join(map(_counted, (low, high))) for low, high in ends
-        ]
+        waits = ["" if low == high else " -> ".join(map(_waits, (low, high))) for low, high in ends]
         is_kernels = found.quantity == "estimate"
         other, own = ("schedules", "time") if is_kernels else ("kernels", "estimate")
         columns = [
@@ -193,7 +192,7 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
         output.print_text(
             f"Elasticity: d ln({quantity}) / d ln(parameter), between the nearest points below and "
             "above 1, and over the range"
-            + (f"; {other}: of the time of the {other}" if has_kernels else "")
+            + (f"; {other}: the same for the {other}' time" if has_kernels else "")
             + f".{below if any(waits) else ''}"
         )
 
@@ -221,3 +220,8 @@ def _signed(value: float) -> str:
 
 def _counted(bound_by: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in bound_by.items())
+
+
+def _waits(bound_by: Mapping[str, int]) -> str:
+    """Write what binds; of one problem, without its number."""
+    return next(iter(bound_by)) if sum(bound_by.values()) == 1 else _counted(bound_by)

@@ -60,7 +60,6 @@ def tiles(
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
     SCHEDULE is text or @FILE; by default the best one is found by a search.
     """
-    from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.tiles import plot_tiles, tiles_rows
     from loopsched.study.tile_map import check_dims, tile_map
 
@@ -76,7 +75,7 @@ def tiles(
         _print(found, quantity)
     else:
         output.print_rows(tiles_rows(found), form)
-    save_plots(
+    output.save_plots(
         plot, lambda: tiles_rows(found), lambda: plot_tiles(found, quantity, name=inputs.name)
     )
 
@@ -107,10 +106,10 @@ def _print(found: TileMap, quantity: str) -> None:
     shown = len(rows) * len(columns)
     what = "Promised time" if quantity == "time" else "Promised DRAM traffic"
     output.print_text(
-        f"{what} with tiles of {first} (down) and {second} (across), relative to the least of all "
-        f"{len(found.cells)} sizes tried: {scaled(least, unit)} at {first} {best.sizes[0]}, "
-        f"{second} {best.sizes[1]} (<). *: the schedule; !: a level holds less than under the "
-        "schedule; -: does not fit."
+        f"{what} with tiles of {first} (down) and {second} (across), relative to the least over "
+        f"all {len(found.cells)} pairs of sizes: {scaled(least, unit)} at {first} {best.sizes[0]}, "
+        f"{second} {best.sizes[1]} (<). *: the schedule; !: a level holds less than with the "
+        "given schedule; -: does not fit."
         + (f" {shown} are shown; --format csv has all." if shown < len(found.cells) else "")
     )
     output.print_text(

@@ -103,11 +103,10 @@ def save_comparisons(
     """Write the plots of predictions over the measurements in a file."""
     if not targets:
         return
-    from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.measured import comparisons, measured_figure, measured_rows
 
     panels, name = comparisons(found), Path(file).stem
-    save_plots(targets, lambda: measured_rows(panels), lambda: measured_figure(panels, name))
+    output.save_plots(targets, lambda: measured_rows(panels), lambda: measured_figure(panels, name))
 
 
 def _wanted(where: Sequence[str]) -> dict[str, str]:
@@ -166,7 +165,10 @@ def _show(found: TimeValidation) -> None:
         worst = summary["worst"]
         output.print_table(_WORST, worst, [row["reason"] for row in worst])
     click.echo()
-    of_report = f", of report 003's model {percent(summary['report003_mape'])}" if has_volta else ""
+    of_report = ""
+    if has_volta:
+        error = percent(summary["report003_mape"])
+        of_report = f", of report 003's model of loops without tiles {error}"
     from loopsched.validation.time_files import REPORT_PRECISION
 
     is_report = any(row.get("precision") == REPORT_PRECISION for row in rows)

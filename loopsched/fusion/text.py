@@ -87,7 +87,7 @@ def _notes(group: FusedGroup) -> list[str]:
     if group.halo == "retain" and group.order:
         where = "" if group.keeps_input else " between the layers"
         notes.append(f"what later tiles need of every tensor{where} is kept")
-        notes.append("extents count new positions only")
+        notes.append("extents: the most new positions in any tile")
     return notes
 
 

@@ -110,4 +110,4 @@ def _versions(model: Any) -> dict[str, int]:
 def _source(model: Any, versions: Mapping[str, int], note: str) -> str:
     producer = " ".join(text(model.producer_name).split())
     by = f" of {producer[:60]}" if producer.isprintable() and producer else ""
-    return f"ONNX model{by}, operator set {versions['']}{', ' if note else ''}{note}"
+    return f"ONNX model{by}, opset {versions['']}{', ' if note else ''}{note}"

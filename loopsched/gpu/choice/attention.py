@@ -44,7 +44,7 @@ _REGISTERS = (34.4, 1.12, 1.26)
 _OPERANDS = 240
 # Exponent that joins tensor cores with the shared memory that feeds them.
 _FEED = 8.0
-PARTS = ("tensor cores", "lanes", "shared memory", "DRAM", "latency")
+PARTS = ("tensor cores", "SIMT lanes", "shared memory", "DRAM", "latency")
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ def clblast_times(product: Product, space: Space, taken: Resources, machine: Mac
     cycles = cycles + np.where(rest > 0, step(beside) * steps + fit["end_cycles"], 0.0)
     all_of_them = blocks * steps / machine.sms / clock
     shares = {
-        "lanes": all_of_them * warps / gpu.schedulers * busy,
+        "SIMT lanes": all_of_them * warps / gpu.schedulers * busy,
         "shared memory": all_of_them * warps * path * (terms * served + fit["store"] * copies),
         "L2": all_of_them * l2,
         "DRAM": all_of_them * dram,
@@ -301,7 +301,7 @@ def filter_times(layer: Layer, space: Space, taken: Resources, machine: Machine)
     )
     each = blocks / machine.sms / clock
     shares = {
-        "lanes": each * warps * issue,
+        "SIMT lanes": each * warps * issue,
         "shared memory": np.where(shared, each * warps * served, 0.0),
         "L1": np.where(shared, 0.0, each * warps * served),
         "L2": each * l2,

@@ -253,7 +253,7 @@ def _limits(
         stairs = [value(moved) for moved in (*bound.dram_bytes, bound.dram_bytes[-1])]
         ax.step([*bound.capacities_bytes, right], stairs, where="post", color=style.COLOURS[2],
                 linewidth=0.8, zorder=1.9,
-                label="bound if all tiles are kept at one place")  # fmt: skip
+                label="bound if all tiles are held from one loop inward")  # fmt: skip
         y += stairs
     least = value(curve.compulsory_bytes)
     ax.axhline(least, color=style.GREY, linewidth=0.8, linestyle=style.DASHES[1],

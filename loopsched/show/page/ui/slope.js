@@ -40,8 +40,8 @@ function drawSlope() {
   const step = room ? capacities.findLastIndex((one) => one <= room) : -1;
   const what = `With one ${curve.policy === 'lru' ? 'cache' : 'scratchpad'} of a given size under ${BOUNDARIES[0].outer}`;
   const words = isProven
-    ? `${what}, no tile sizes and orders move less, over nests that keep all tiles at one place.`
-    : `The least found ${what.replace('With', 'with')}; over nests that keep all tiles at one place, none is below the dotted line.`;
+    ? `${what}, no tile sizes and orders move less, over nests that hold all tiles from the same loop inward.`
+    : `The least found ${what.replace('With', 'with')}; over nests that hold all tiles from the same loop inward, none is below the dotted line.`;
   byId('slope-text').textContent = words
     + (step < 0 ? '' : ` ${scaled(bytes[step], 'B')}${bytes[step] === bounds[step] ? '' : ` (none below ${scaled(bounds[step], 'B')})`} at the ${capacity(room)} of ${BOUNDARIES[0].level}; the schedule shown moves ${scaled(here.y, 'B')} and holds ${binary(here.x)} (marked).`)
     + (curve.of > capacities.length ? ` ${capacities.length} of ${exact(curve.of)} steps are drawn.` : '');
