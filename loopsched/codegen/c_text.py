@@ -387,8 +387,8 @@ class CText(Writer):
             return self._new("one", f"{value} < 0 ? 0 : {value}")
         return self._new("vec", f"(vec)((bits){value} & ~(bits)({value} < (vec){{0}}))")
 
-    def fetch(self, pointer: str) -> None:
-        self._lines.append(f"  __builtin_prefetch({pointer}, 0, 2);")
+    def fetch(self, pointer: str, *, writes: bool = False) -> None:
+        self._lines.append(f"  __builtin_prefetch({pointer}, {'1, 3' if writes else '0, 2'});")
 
 
 _LANES_INSIDE = """\

@@ -864,7 +864,7 @@ class _Tiles:
         a_line = LINE_BYTES // self._out.n_bytes
         for pointer, behind in outs:
             for place in (*range(0, cols - 1, a_line), cols - 1):
-                self.text.fetch(self.text.at(pointer, behind + place, self._out))
+                self.text.fetch(self.text.at(pointer, behind + place, self._out), writes=True)
 
     def _is_direct(self, cols: int) -> bool:
         return self.out_cols.table is None and (self.out_cols.step == 1 or cols == 1)

@@ -396,6 +396,7 @@ class LlvmText(Writer):
     def read_again(self) -> None:
         self._lines.append('  fence syncscope("singlethread") acq_rel')
 
-    def fetch(self, pointer: str) -> None:
+    def fetch(self, pointer: str, *, writes: bool = False) -> None:
         name = self._declare("llvm.prefetch.p0", "void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self._lines.append(f"  call void {name}(ptr {pointer}, i32 0, i32 2, i32 1)")
+        how = "i32 1, i32 3" if writes else "i32 0, i32 2"
+        self._lines.append(f"  call void {name}(ptr {pointer}, {how}, i32 1)")

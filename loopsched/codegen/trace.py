@@ -103,7 +103,7 @@ class TraceText(LlvmText):
         self._touch(pointer, element.n_bytes)
         super().store_one(pointer, value, element)
 
-    def fetch(self, pointer: str) -> None:
+    def fetch(self, pointer: str, *, writes: bool = False) -> None:
         pass
 
 

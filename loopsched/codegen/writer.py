@@ -238,5 +238,5 @@ class Writer(ABC):
         """Replace what is negative by zero (ReLU)."""
 
     @abstractmethod
-    def fetch(self, pointer: str) -> None:
-        """Ask for a line that will be needed soon."""
+    def fetch(self, pointer: str, *, writes: bool = False) -> None:
+        """Ask for a line that will be needed soon; ``writes``: to be written, in L1."""
