@@ -311,7 +311,7 @@ class TestArchs:
     def test_sources_cited_from_memory_are_explained(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        explained = "\nunverified: cited from memory, to be checked.\n"
+        explained = "\nunverified: cited from memory, not checked against the source.\n"
         assert explained in call(capsys, "archs", "titan_v")
         text = call(capsys, "archs", "h200")
         assert "unverified" not in text

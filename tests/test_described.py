@@ -126,7 +126,7 @@ def test_what_is_told_is_what_is_compiled(problem: Problem) -> None:
 def test_a_search_for_a_cpu_tells_of_kernels(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["search", "gemm:m=40,n=50,k=60", "--arch", "epyc_9654", "--top", "2"]
     assert run(given) == 0
-    assert "\n    as code: " in capsys.readouterr().out
+    assert "\n    plan: " in capsys.readouterr().out
     assert run([*given, "--format", "json"]) == 0
     best, second = json.loads(capsys.readouterr().out)
     (kernel,) = best["kernel"]
@@ -134,4 +134,4 @@ def test_a_search_for_a_cpu_tells_of_kernels(capsys: pytest.CaptureFixture[str])
     assert kernel == json.loads(json.dumps(wanted.row()))
     assert second["kernel"] == []
     assert run(["search", "gemm:m=4,n=4,k=4,element_bytes=3", "--arch", "epyc_9654"]) == 0
-    assert "as code" not in capsys.readouterr().out
+    assert "plan: " not in capsys.readouterr().out

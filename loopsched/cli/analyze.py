@@ -51,7 +51,8 @@ loopsched analyze gemm:m=64,n=256,k=256 'n:64 c:256 k:256 n:32 c:32 k:32' \\
     "--model",
     of=["reuse", "yalsa", "report_003"],
     meaning="reuse: loopsched's own model; yalsa: tables of required bandwidth, as Yalsa, an "
-    "earlier program, prints them; report_003: the model of report 003, without SCHEDULE.",
+    "earlier program, prints them; report_003: the model of report 003 "
+    "('loopsched reproduce'), without SCHEDULE.",
 )
 @options.count(
     "--effort",

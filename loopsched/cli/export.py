@@ -39,7 +39,13 @@ loopsched export results.jsonl --to zigzag -o dir           saved by a search
 
 @click.command(epilog=_EPILOG)
 @options.inputs("problem", schedule=False)
-@click.option("--to", "form", type=click.Choice(_FORMS), required=True, help="Format to write.")
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(_FORMS),
+    required=True,
+    help="Format to write; triton: parameters as JSON (kernels: 'loopsched pick --emit').",
+)
 @options.target(
     "File (with a suffix) or folder to write; by default standard output.",
     "FILE|FOLDER",

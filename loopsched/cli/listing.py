@@ -24,7 +24,7 @@ from loopsched.show.table import Column, words
 @click.argument("name", required=False)
 @options.form
 def archs(name: str | None, form: Style) -> None:
-    """List the architectures, or show NAME with the source of every number.
+    """List the architectures, or show NAME with the sources of its numbers.
 
     The NAME 'host' is this machine's CPU.
     """
@@ -130,7 +130,7 @@ def show_arch(arch: Arch) -> None:
         cited.append({each.name: each.source for each in arch.constants})
     if any("unverified" in source for sources in cited for source in sources.values()):
         click.echo()
-        output.print_text("unverified: cited from memory, to be checked.")
+        output.print_text("unverified: cited from memory, not checked against the source.")
 
 
 def _grouped(rate: float) -> str:

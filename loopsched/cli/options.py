@@ -369,7 +369,7 @@ _VALUES = ("promised", "point", "low")
 def _objective(*names: str) -> Callable[[Command], Command]:
     meaning = (
         "What to minimise; edp: energy-delay product. energy and edp need a machine that states "
-        "energies, such as diannao."
+        "energies, such as diannao (with --element-bytes fp16)."
     )
     return choice(*names, of=tuple(OBJECTIVES), meaning=meaning)
 
@@ -409,7 +409,7 @@ _HOW = (
     count(
         "--budget",
         meaning="Stop after N units of work per problem with the best so far, the same on any "
-        "computer; a partial choice takes 1, a scored schedule 4,096. exact stops at 2^24 by "
+        "computer; a visited node takes 1, a scored schedule 4,096. exact stops at 2^24 by "
         "default.",
     ),
 )

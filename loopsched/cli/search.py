@@ -39,7 +39,12 @@ loopsched search alexnet --plot roofline.svg     a picture of all layers
 @options.inputs()
 @options.goal
 @options.constraints
-@options.count("--top", default=1, meaning="Keep the N best schedules.")
+@options.count(
+    "--top",
+    default=1,
+    meaning="Keep the best schedule and the N - 1 next best found, one for each "
+    "score; only the best is proven.",
+)
 @options.jobs()
 @options.out
 @options.proof
@@ -213,7 +218,7 @@ def _with_kernels(
 def _details(row: Row) -> str:
     """Write the schedule, and below it each kernel."""
     kernels = dict.fromkeys(one["text"] for one in row.get("kernel", ()))
-    return "\n".join([row["schedule"], *(f"as code: {text}" for text in kernels)])
+    return "\n".join([row["schedule"], *(f"plan: {text}" for text in kernels)])
 
 
 def _columns(rows: Sequence[Row], top: int) -> tuple[Column, ...]:

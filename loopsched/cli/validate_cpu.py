@@ -45,8 +45,9 @@ def cpu(
 ) -> None:
     """Compare estimated with measured kernel times on this CPU.
 
-    Every distinct problem of WORKLOAD is compiled, checked and timed, and so
-    are some of its plans. RESULTS is what 'loopsched run --out' saved.
+    For every distinct problem of WORKLOAD, kernels by some plans (tile sizes,
+    packing, loop order) are compiled, checked and timed. RESULTS is what
+    'loopsched run --out' saved.
     """
     from loopsched.validation.cpu import validate_cpu
 
