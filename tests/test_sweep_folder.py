@@ -445,6 +445,8 @@ def test_an_interrupted_command_keeps_what_is_done(
         (["none", "--status"], 3, "none: no such folder"),
         ([".", "--status"], 3, "no run folder"),
         ([], 2, "Missing argument 'SPEC'"),
+        ([".", "--jobs", "2"], 2, "--jobs does not apply where nothing is searched"),
+        (["caches.yaml", "--status", "--results", "parquet"], 2, "--results does not apply"),
         (["caches.yaml", "-j2", "--scheduler", "tcp://127.0.0.1:1"], 2, "the cluster's workers"),
         (["caches.yaml", "--scheduler", "tcp://127.0.0.1:1"], 3, "scheduler 'tcp://127.0.0.1:1'"),
     ],

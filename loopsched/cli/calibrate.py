@@ -96,8 +96,8 @@ loopsched pick gemm:m=4096,n=4096,k=4096 --arch my_gpu.yaml
 def gpu(out: Path | None, like: str | None, form: Style) -> None:
     """Measure this machine's NVIDIA GPU with microbenchmarks.
 
-    Takes less than a minute. Needs NVIDIA's driver, and NVRTC, which torch, CuPy
-    and the CUDA toolkit include.
+    Takes less than a minute. Needs NVIDIA's driver, and NVRTC, which the CUDA
+    toolkit, CUDA builds of torch and 'pip install nvidia-cuda-nvrtc' include.
     """
     from loopsched.gpu.calibration.machine import calibrate_gpu
     from loopsched.machines.arch_file import arch_to_dict

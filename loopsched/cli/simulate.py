@@ -87,7 +87,7 @@ _PATIENCE_S = 60
     "--sees",
     of=["misses", "all"],
     meaning="With --arch: outer levels see only the misses of inner levels, or all accesses, as "
-    "the bracket of 'analyze' does.",
+    "'at least' and 'at most' of 'analyze' assume.",
 )
 @click.option(
     "--warm", is_flag=True, help="With --arch: private caches keep their data between work items."

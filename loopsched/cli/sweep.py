@@ -64,8 +64,8 @@ def sweep(
     """Search every workload on every machine that SPEC describes.
 
     The run folder keeps finished work, and the same command resumes after any
-    interruption. SPEC may also be a run folder. --format applies to
-    the totals on standard output.
+    interruption. Of a run folder instead of SPEC, only the progress and the
+    results are shown. --format applies to the totals on standard output.
     """
     if schema and status:
         raise click.UsageError("--schema and --status exclude each other")
@@ -77,6 +77,8 @@ def sweep(
     if spec is None:
         raise click.UsageError("Missing argument 'SPEC'.")
     if status or Path(spec).is_dir():
+        searching = options.stated("jobs", "scheduler", "results")
+        options.refuse(searching, "where nothing is searched: SPEC is a run folder, or --status")
         is_file = Path(spec).is_file()
         folder = Path(out) if out else _default_folder(spec) if is_file else Path(spec)
         _look(folder, form, is_short=status)

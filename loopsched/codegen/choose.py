@@ -170,7 +170,7 @@ def _packed(task: Contraction, plan: Plan) -> Iterator[Plan]:
 
 
 def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
-    """Cut rows or columns into blocks of whole register tiles, if single points are cut."""
+    """Cut columns into blocks of whole register tiles, if single points are cut."""
     size = task.size(walk.inner[0]) if walk.inner else 1
     if walk.cut < len(walk.dims) - 1 or walk.block >= size:
         return walk
@@ -178,7 +178,7 @@ def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
     return replace(walk, block=min(size, -(-each // tile) * tile))
 
 
-FIRST_TILES = 2
+FIRST_TILES = 4
 """Register tiles with which each way to cut and pack is tried first."""
 BEST_WAYS = 8
 """Of so many plans, at least, all other register tiles are tried, too."""
@@ -276,7 +276,7 @@ def tiled(task: Contraction, core: Core, given: str | None) -> Iterator[list[Pla
         highest = length(inner_sizes(task, plan.rows, plan.rows.block))
         plans = []
         for rows, n in sorted({(min(rows, highest), n) for rows, n in tiles}):
-            walks = whole(plan.rows, rows), whole(plan.cols, n * core.lanes)
+            walks = plan.rows, whole(plan.cols, n * core.lanes)
             packs = plan.packs_left, plan.packs_right, plan.is_right_given
             plans.append(Plan(plan.batch, *walks, plan.sums, rows, n * core.lanes, 1, *packs))
         yield plans

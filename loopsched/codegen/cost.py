@@ -75,7 +75,7 @@ APART_READ = 2.3
 
 _WRITES = "burst", "sum", "masked", "streams", "square", "turn", "scatter"
 _LIFTS = "near", "rise", "many"
-_SURE = ("issue", "latency", "spread", "tile", *_WRITES, *_LIFTS)
+_SURE = ("issue", "latency", "spread", "clash", "tile", *_WRITES, *_LIFTS)
 """What `Model.least` counts of register tiles."""
 _COPIES = ("copy", "run", "gather", "apart", "transpose", "pack_l3", "pack_dram")
 _LEVELS = ("", "_l2", "_l3", "_dram")
@@ -286,6 +286,7 @@ class Model:
                             n = n_cols * n_wide * n_rows * n_tall
                             issue, wait = self._pace(plan, tall, vectors)
                             point = costs["issue"] * issue + costs["latency"] * wait
+                            point += costs["clash"] * self._clashes(plan, rows, tall)
                             pace += n * (point + costs["spread"] * tall * (vectors > 1))
                             tiles += n * costs["tile"]
                             stores += n * self._stored(rows, cols, (tall, wide))[2]
@@ -668,8 +669,6 @@ class Model:
         core, (wide, n_wide), (level, pages, (fresh, again)) = self.core, part, outside
         n_rows, _, depth = block.points
         vectors = -(-wide // core.lanes)
-        step = abs(self.task.left.step(block.rows[-1][0])) * self.element_bytes if n_rows > 1 else 0
-        spots = max(math.gcd(step, PAGE), LINE) / PAGE
         first = 1
         for tall, n_tall in _parts(n_rows, min(plan.tile_rows, n_rows)):
             n = block.times * n_wide * n_tall
@@ -687,9 +686,16 @@ class Model:
                 found[self._lift(plan, tall)] += n * left
             if pages > MANY_PAGES:
                 found["page"] += n * pages
-            if not plan.packs_left and step >= 1024 and tall * spots > core.ways:
-                found["clash"] += n * depth * tall / core.lanes
+            found["clash"] += n * depth * self._clashes(plan, block.rows, tall)
             self._written(found, block, (tall, wide), n * (1 if block.counts[2] == 1 else 2))
+
+    def _clashes(self, plan: Plan, rows: _Dims, tall: int) -> float:
+        """Count the lines of a point of the sum that others of their sets push out of L1."""
+        if plan.packs_left or length(rows) == 1:
+            return 0.0
+        step = abs(self.task.left.step(rows[-1][0])) * self.element_bytes
+        spots = max(math.gcd(step, PAGE), LINE) / PAGE
+        return tall / self.core.lanes * (step >= 1024 and tall * spots > self.core.ways)
 
     def _written(self, found: Counts, block: _Block, tile: tuple[int, int], n: float) -> None:
         """Count how a tile's sums are written; and read, if they are twice as many."""

@@ -254,8 +254,9 @@ def list_cells(
     cell = np.zeros(n_places, np.int64)
     n_owners = np.zeros(n_places, np.int64)
     seen = np.full(n_places, -1, np.int64)
-    parted = np.full(n1 * n2 + 2, -1, np.int64)  # the last row that took part of a cell
-    heir = np.zeros(n1 * n2 + 2, np.int64)
+    n_parts = min(n1 * n2, first.size * second.size * n_places) + 2
+    parted = np.full(n_parts, -1, np.int64)  # the last row that took part of a cell
+    heir = np.zeros(n_parts, np.int64)
     n_cells, n_kept = 1, 0
     for is_last in range(2):
         row = begin1 = n_listed = 0
@@ -263,9 +264,14 @@ def list_cells(
             begin2 = 0
             for k2 in range(second.size):
                 rows[row] = n_listed
-                for x in range(begin1, begin1 + first[k1]):
-                    for y in range(begin2, begin2 + second[k2]):
-                        at = offset + c1 * x + c2 * y
+                start, n_x, n_y = offset + c1 * begin1 + c2 * begin2, first[k1], second[k2]
+                if c2 == 1 and c1 > 0 and (c1 <= n_y or n_x == 1):  # an interval: each place once
+                    n_x, n_y = 1, c1 * (n_x - 1) + n_y
+                elif c1 == 1 and c2 > 0 and (c2 <= n_x or n_y == 1):
+                    n_x, n_y = c2 * (n_y - 1) + n_x, 1
+                for x in range(n_x):
+                    for y in range(n_y):
+                        at = start + c1 * x + c2 * y
                         if at < 0 or at >= n_places:
                             continue
                         one = cell[at]

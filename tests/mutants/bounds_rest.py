@@ -240,6 +240,20 @@ _items.broken(
 
 _exact = In("scheduler/exact.py", "test_exact.py", "test_search.py")
 _exact.broken(
+    "exact-units-never-filled",
+    "of schedules that wait for data alike, the one that leaves units idle is best",
+    "if not self.watch.can_spend(2 * MAX_FILLING_NODES):",
+    "if True:",
+    "::test_of_schedules_that_wait_for_data_alike_the_one_that_fills_the_units_is_best",
+)
+_exact.broken(
+    "exact-busy-units-filled-only",
+    "only where units are busy, one that fills them is scored",
+    'if best.bound_by == "compute" or best.compute_utilisation >= IDLE:',
+    'if best.bound_by == "compute" or best.compute_utilisation < IDLE:',
+    "::test_of_schedules_that_wait_for_data_alike_the_one_that_fills_the_units_is_best",
+)
+_exact.broken(
     "search-one-alternative-more",
     "one schedule more than asked for is listed",
     "for s, e in behind[: top - 1]),",

@@ -191,7 +191,7 @@ def compiled(text: str, to: str) -> bytes:
     """
     nvrtc = _library(
         tuple(str(one) for one in _nvrtc_places()),
-        "no NVRTC (libnvrtc.so), which torch, CuPy and the CUDA toolkit bring",
+        "no NVRTC (libnvrtc.so), which CUDA builds of torch and the CUDA toolkit include",
     )
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     options = (ctypes.c_char_p * 2)(f"--gpu-architecture={to}".encode(), b"--std=c++17")

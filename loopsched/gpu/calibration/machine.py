@@ -107,7 +107,7 @@ def calibrate_gpu(
     """Measure this computer's GPU and make a machine of it.
 
     Takes less than a minute.  Needs NVIDIA's driver and compiler NVRTC, which
-    torch, CuPy and the CUDA toolkit include.
+    CUDA builds of torch and the CUDA toolkit include.
 
     Parameters
     ----------
