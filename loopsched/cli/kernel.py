@@ -88,9 +88,10 @@ def preset(
     "reads",
     metavar="TENSOR=WHERE",
     meaning="Where a tensor is read: global (default), l2, readonly, constant or shared@PLACE, "
-    "with options: 'shared@K,pitch=33', 'global,held=R'. PLACE: a loop, or block. pitch=N: row "
-    "length in elements; held=PLACE: from there inward, each thread keeps what it loads in "
-    "registers. May be repeated.",
+    "with options: 'shared@K,pitch=33', 'global,held=R'. PLACE: block; a dimension (inside the "
+    "outermost of its loops that each thread runs); or a loop's number from 0 (before it). "
+    "pitch=N: row length in elements; held=PLACE: from there inward, each thread keeps what it "
+    "loads in registers. May be repeated.",
 )
 @options.many(
     "--layout",

@@ -396,7 +396,7 @@ _HOW = (
         "--time-limit",
         type=_Number(is_zero_allowed=False, of="seconds"),
         metavar="SECONDS",
-        help="Stop after SECONDS per problem with the best so far; results then depend on the "
+        help="Stop after SECONDS per problem and keep the best so far; results then depend on the "
         "computer.",
     ),
     click.option(
@@ -408,9 +408,9 @@ _HOW = (
     ),
     count(
         "--budget",
-        meaning="Stop after N units of work per problem with the best so far, the same on any "
-        "computer; a visited node takes 1, a scored schedule 4,096. exact stops at 2^24 by "
-        "default.",
+        meaning="Stop after N units of work per problem and keep the best so far; results are the "
+        "same on any computer. A visited node takes 1 unit, a scored schedule 4,096; exact stops "
+        "at 2^24 by default.",
     ),
 )
 goal = _together(_objective("--objective", "-o"), *_HOW)

@@ -51,11 +51,12 @@ _PATIENCE_S = 60
     "--arch", "-a", metavar="NAME|FILE", help="Instead of --capacity: all caches of a machine."
 )
 @click.option("--line", metavar="SIZE", help="Line size; by default single elements move.")
-@options.count("--ways", meaning="Lines per set; fully associative by default.")
+@options.count("--ways", meaning="With --capacity: lines per set; fully associative by default.")
 @options.choice(
     "--policy",
     of=["lru", "random", "belady"],
-    meaning="Replacement policy; belady evicts the data reused furthest in the future.",
+    meaning="With --capacity: replacement policy; belady evicts the data reused furthest in the "
+    "future.",
 )
 @options.choice(
     "--write-policy",
@@ -81,7 +82,8 @@ _PATIENCE_S = 60
     "--granularity",
     "-g",
     of=["element", "tile"],
-    meaning="Replay single elements, or whole tiles, which is faster.",
+    meaning="Replay single elements, or whole tiles, which is faster, but knows no lines, layouts, "
+    "--warm or --no-flush, and no caches but LRU ones.",
 )
 @options.choice(
     "--sees",
@@ -105,6 +107,7 @@ def simulate(
 ) -> None:
     """Replay SCHEDULE of PROBLEM through caches, access by access.
 
+    Give --capacity or --arch.
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
     SCHEDULE is text or @FILE.
     """

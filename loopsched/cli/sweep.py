@@ -64,8 +64,8 @@ def sweep(
     """Search every workload on every machine that SPEC describes.
 
     The run folder keeps finished work, and the same command resumes after any
-    interruption. Of a run folder instead of SPEC, only the progress and the
-    results are shown. --format applies to the totals on standard output.
+    interruption. Given a run folder instead of SPEC, the command only shows its
+    progress and results. --format applies to the totals on standard output.
     """
     if schema and status:
         raise click.UsageError("--schema and --status exclude each other")

@@ -45,8 +45,8 @@ def cpu(
 ) -> None:
     """Compare estimated with measured kernel times on this CPU.
 
-    For every distinct problem of WORKLOAD, kernels by some plans (tile sizes,
-    packing, loop order) are compiled, checked and timed. RESULTS is what
+    For every distinct problem of WORKLOAD, several plans (tile sizes, packing,
+    loop order) are compiled, checked and timed. RESULTS is what
     'loopsched run --out' saved.
     """
     from loopsched.validation.cpu import validate_cpu
