@@ -52,7 +52,11 @@ _TRAFFIC = {
 @options.count("--threads", default=256, meaning="Threads per block.")
 @options.count("--registers", meaning="Registers per thread; estimated by default.")
 @options.data_type
-@click.option("--replay", is_flag=True, help="Replay every tile through L2: slower, more accurate.")
+@click.option(
+    "--replay",
+    is_flag=True,
+    help="Replay every tile of a GEMM through L2: slower, more accurate.",
+)
 @options.layers
 @options.arch
 @options.form

@@ -30,8 +30,8 @@ def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None
     """Reproduce the tables of a report and compare them with loopsched's figures.
 
     REPORT is report_000, report_001, report_002 or report_003; without it,
-    they are listed. Each row has the measurement, the report's prediction as
-    recomputed here, and loopsched's count or estimate.
+    they are listed. Rows have, where known, the measurement, the report's
+    prediction (*: recomputed here, it differs), and loopsched's count or estimate.
     """
     from loopsched.published import reproduce as reproduced
     from loopsched.published import title_of
