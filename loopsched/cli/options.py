@@ -386,9 +386,9 @@ _HOW = (
     choice(
         "--value",
         of=_VALUES,
-        meaning="Traffic that the objective counts. promised: what no LRU cache exceeds; point: "
-        "the estimate of a replay; low: the least that LRU caches move, if private ones "
-        "start every work item empty.",
+        meaning="Traffic that the objective counts. promised: what no fully associative LRU "
+        "cache exceeds; point: the estimate of a replay; low: the least that such caches move if "
+        "they see all accesses and private ones start every work item empty.",
     ),
     seed("Random seed of the strategies random and local."),
     count("--samples", default=1000, meaning="Schedules that random and local score."),

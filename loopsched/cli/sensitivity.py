@@ -40,7 +40,8 @@ _KERNEL = "kernel:"
     "-q",
     of=["time", "estimate", "dram_bytes"],
     meaning="Rank by the best schedules' promised time, by the estimated time of a library's "
-    "kernels (which latencies affect), or by DRAM traffic, which is then minimised.",
+    "kernels or of the given one (which latencies affect), or by DRAM traffic, which is then "
+    "minimised.",
 )
 @options.constraints
 @options.jobs("Run N searches in parallel.")

@@ -83,13 +83,13 @@ _PATIENCE_S = 60
     "-g",
     of=["element", "tile"],
     meaning="Replay single elements, or whole tiles, which is faster, but knows no lines, layouts, "
-    "--warm or --no-flush, and no caches but LRU ones.",
+    "--warm or --no-flush, and no caches but LRU ones, each of which sees all accesses.",
 )
 @options.choice(
     "--sees",
     of=["misses", "all"],
-    meaning="With --arch: outer levels see only the misses of inner levels, or all accesses, as "
-    "'at least' and 'at most' of 'analyze' assume.",
+    meaning="With --arch, of single elements: outer levels see only the misses of inner levels, or "
+    "all accesses, as 'at least' and 'at most' of 'analyze' assume.",
 )
 @click.option(
     "--warm", is_flag=True, help="With --arch: private caches keep their data between work items."
