@@ -124,6 +124,7 @@ def test_csv(capsys: pytest.CaptureFixture[str]) -> None:
         (["-c", "1KiB", "-g", "tile", "--line", "64B"], "--line does not apply to --gran", 2),
         (["-c", "1KiB", "-g", "tile", "--no-flush"], "--no-flush does not apply to --gran", 2),
         (["-c", "1KiB", "-g", "tile", "--layout", "A=KM"], "--layout does not apply to --gran", 2),
+        (["-a", "v100", "-g", "tile", "--sees", "all"], "--sees does not apply to --gran", 2),
         (["-c", "1KiB", "--warm"], "--warm applies only with --arch", 2),
         (["-c", "1KiB", "--sees", "all", "--warm"], "--sees and --warm apply only with --arch", 2),
         (["-c", "1KiB", "--seed", "4"], "--seed applies only to --policy random", 2),

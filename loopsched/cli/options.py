@@ -423,8 +423,8 @@ constraints = _together(
     many(
         "--fix",
         metavar="BOUND",
-        meaning="Fix or bound a dimension's tile size at a level or unit: M@L2=128, K@L1<=64, "
-        "64<=N@SM<=256; may be repeated.",
+        meaning="Fix or bound a dimension's tile size at a level or unit: M@L2=128, "
+        "'K@L1<=64', '64<=N@SM<=256'; may be repeated.",
     ),
     click.option(
         "--spatial",

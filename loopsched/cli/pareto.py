@@ -36,7 +36,7 @@ loopsched pareto my.json -c '4 MiB' -c '1 MiB' --format csv
     "capacities",
     metavar="SIZE",
     meaning="Capacity of the level next to memory; may be repeated. By default the machine's, "
-    "halved until nothing fits.",
+    "halved as long as something fits and no inner level is larger.",
 )
 @options.jobs()
 @options.plot("the fronts")

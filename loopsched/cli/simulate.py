@@ -142,7 +142,7 @@ def _refuse_ignored(is_machine: bool, given: Mapping[str, Any]) -> None:
     else:
         options.refuse(options.stated("sees", "warm"), "only with --arch")
     if given["granularity"] == "tile":
-        one_by_one = ("line", "ways", "policy", "write_policy", "layouts", "align", "warm")
+        one_by_one = ("line", "ways", "policy", "write_policy", "layouts", "align", "warm", "sees")
         options.refuse(
             options.stated(*one_by_one, "no_flush"),
             "to --granularity tile, which moves whole tiles through LRU caches and counts the "
