@@ -275,8 +275,9 @@ def tiled(task: Contraction, core: Core, given: str | None) -> Iterator[list[Pla
             plan = replace(plan, is_right_given=True)
         highest = length(inner_sizes(task, plan.rows, plan.rows.block))
         plans = []
+        packs = plan.packs_left, plan.packs_right, plan.is_right_given
         for rows, n in sorted({(min(rows, highest), n) for rows, n in tiles}):
-            walks = plan.rows, whole(plan.cols, n * core.lanes)
-            packs = plan.packs_left, plan.packs_right, plan.is_right_given
-            plans.append(Plan(plan.batch, *walks, plan.sums, rows, n * core.lanes, 1, *packs))
+            wide = n * core.lanes
+            cols = whole(plan.cols, wide)
+            plans.append(Plan(plan.batch, plan.rows, cols, plan.sums, rows, wide, 1, *packs))
         yield plans

@@ -298,7 +298,8 @@ class Model:
         return math.prod(self.task.size(dim) for dim in plan.batch)
 
     def _paid(self, counts: Counts) -> float:
-        return sum(self._costs[name] * n for name, n in counts.items())
+        paid: float = sum(map(mul, map(self._costs.__getitem__, counts), counts.values()))
+        return paid
 
     def _pace(self, plan: Plan, tall: int, vectors: int, lines: float = 0.0) -> tuple[float, float]:
         """Give the cycles that a point of the sum takes in a tile, and those that it waits.
@@ -313,7 +314,7 @@ class Model:
     def slid(self, plan: Plan, threads: int) -> float:
         """Estimate what the slowest thread takes for a window that slides."""
         task, core = self.task, self.core
-        jobs = math.prod(task.size(dim) for dim in plan.batch)
+        jobs = self._batch_size(plan)
         down, across = (task.size(dim) for dim in plan.cols.dims)
         far, near = (task.size(dim) for dim in plan.sums.dims)
         vectors, halves = -(-across // plan.tile_cols), core.lanes // plan.tile_cols
@@ -341,9 +342,8 @@ class Model:
         batch = self._batch_size(plan)
         sure = self.sums(plan) / batch + self._lifted(plan, self._around(plan)[1][0])
         for found in self._counted(plan):
-            paid: float = sum(map(mul, self._costs.values(), found.values()))
             counted = sum(self._costs[name] * found[name] for name in _SURE)
-            if batch * (paid + max(0.0, sure - counted)) > most:
+            if batch * (self._paid(found) + max(0.0, sure - counted)) > most:
                 return None
         return self._batched(found, plan)
 

@@ -691,27 +691,21 @@ def count_wave(
     ``sizes``: visits and first visits.
     """
     n_visits, n_firsts = sizes
-    tensors, limits, is_along, found = (
-        tables.tensors,
-        tables.limits,
-        steps.is_along,
-        past.found[cut],
-    )
-    runs = steps.runs[steps.ends[cut] : steps.ends[cut + 1]]
+    tensors, limits, is_along = tables.tensors, tables.limits, steps.is_along
+    found, runs = past.found[cut], steps.runs[steps.ends[cut] : steps.ends[cut + 1]]
     least, each, whole = limits.min(), 0, 0
+    for t in range(tensors.shape[0]):
+        unseen = wave.unseen[t] * (length if is_along[t] else 1)
+        found[t, 0] += unseen
+        found[t, 2] += unseen
     for visit in range(n_visits):
         whole += wave.new[visit, WHOLE]
         each += wave.new[visit, EACH]
         touched = wave.touched[visit, WHOLE] + runs[0, 1] * wave.touched[visit, EACH]
         if touched > limits[0]:
             return False
-    for t in range(tensors.shape[0]):
-        found[t, 0] += wave.unseen[t] * (length if is_along[t] else 1)
-        found[t, 2] += wave.unseen[t] * (length if is_along[t] else 1)
     if runs[0, 1] * each + whole > least:
-        count_within(
-            tensors, limits, runs, is_along, wave.touched, found, base, n_visits, events
-        )  # fmt: skip
+        count_within(tensors, limits, runs, is_along, wave.touched, found, base, n_visits, events)
     if 2 * runs[0, 1] * each + whole > least:
         firsts = wave.firsts[:n_firsts]
         count_between(

@@ -19,7 +19,7 @@ from loopsched.base.jit import is_kept
 from loopsched.machines.arch import Arch
 from loopsched.models import _promise_kernels as kernels
 from loopsched.models._level_kernels import promise_all
-from loopsched.models._wave_kernels import ROWS
+from loopsched.models._wave_kernels import MOST_AHEAD, ROWS
 from loopsched.models.asked import Asked
 from loopsched.models.buffer import Closed
 from loopsched.models.machine import nested_units, sights
@@ -36,8 +36,8 @@ COMPILED_FROM = 15_000
 """Schedules for which it is worth to compile what is not kept: that takes as long as they do."""
 
 
-SOME = 32
-"""Schedules that are scored before an interruption is heard."""
+SOME = MOST_AHEAD + 1
+"""Schedules that are scored before an interruption is heard, and are looked ahead to."""
 
 
 class _Desk:
