@@ -47,6 +47,18 @@ def step(function: F) -> F:
     return cast(F, Step(function, forceinline=True))
 
 
+def leaf(function: F) -> F:
+    """Compile a step that makes no arrays, and calls none that does: their uses are not counted.
+
+    It cannot be called from Python.
+    """
+    if not is_enabled():
+        return function
+    from loopsched.base.kernel import Step
+
+    return cast(F, Step(function, forceinline=True, _nrt=False))
+
+
 def part(function: F) -> F:
     """Compile a step of a kernel once, for what its annotations say, and link it to all callers.
 

@@ -59,9 +59,18 @@ class Part(Step):
         known = {"int": types.int64, "bool": types.boolean, "Ints": types.int64[:, ::1]}
         taken = [known[kind] for kind in [*self.py_func.__annotations__.values()][:-1]]
         njit: Any = numba.njit
-        alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": self.has_arrays}
         self.made.append(self)
         return njit(tuple(taken), nogil=True, **alone)(self.py_func)
+
+    @cached_property
+    def has_arrays(self) -> bool:
+        """Whether it makes arrays, or calls what may; else their uses need not be counted."""
+        called = [self.py_func.__globals__.get(name) for name in self.py_func.__code__.co_names]
+        return any(
+            one.has_arrays if isinstance(one, Part) else isinstance(one, Kernel | ModuleType)
+            for one in called
+        )
 
 
 class Kernel(Step):

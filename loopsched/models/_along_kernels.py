@@ -26,8 +26,11 @@ from loopsched.models._replay_kernels import (
     WINDOW,
     Tables,
     add_rows,
+    begun_in,
+    enter,
     goes_on,
     is_alike,
+    shorter_in,
     step_on,
     take,
     works,
@@ -77,8 +80,8 @@ class Past(NamedTuple):
 class Wave(NamedTuple):
     """What a wave works on: as `take` finds it, then the window, by stamps, then its visits.
 
-    ``asking``: instances that touch a tensor, the tensor, and whether the item is a short one;
-    ``ends``: where those of each tensor begin, and the last end.
+    ``asking``: instances that touch a tensor, the tensor, and dimensions in which the item is
+    short; ``ends``: where those of each tensor begin, and the last end.
     ``sums``: bytes that the stamps before one were the last to touch, up to this wave.
     ``again``: of them, those of a stamp and the later ones that this wave touches.
     ``tree``: the same of the visits so far, as Fenwick trees.
@@ -88,7 +91,7 @@ class Wave(NamedTuple):
     ``visits``: for each tensor and piece, the last visit that touched it cell by cell.
     ``at_once``: for each tensor and such visit, the elements that it touched; -1 once another
     visit touched some of them.  ``at_work``: numbers of the instances that work in each visit.
-    ``places``: three rows for the entries of the axes of one tensor.
+    ``several``: as `enter` writes it.
     """
 
     lengths: Ints
@@ -108,7 +111,7 @@ class Wave(NamedTuple):
     visits: Ints
     at_once: Ints
     at_work: Ints
-    places: Ints
+    several: Ints
 
 
 class Visit(NamedTuple):
@@ -233,10 +236,9 @@ def ask(tables: Tables, past: Past, wave: Wave, n_there: int) -> int:
                 tables.tensors, tables.axes, wave.lengths, wave.rows, past.done, t, pick, stamp
             ):
                 continue
-            is_short = 0
-            for dim in range(wave.longest.size if wave.touched.shape[0] > 1 else 0):
-                is_short |= wave.lengths[pick, dim] < wave.longest[dim]
-            wave.asking[n, 0], wave.asking[n, 1], wave.asking[n, 2] = pick, t, is_short
+            wave.asking[n, 0], wave.asking[n, 1], wave.asking[n, 2] = pick, t, 0
+            if wave.touched.shape[0] > 1:
+                wave.asking[n, 2] = shorter_in(wave.lengths, pick, wave.longest)
             n += 1
         wave.ends[t + 1] = n
     return n
@@ -348,54 +350,48 @@ def bring(
     """
     tensors, rows, columns, weights = tables.tensors, tables.rows, tables.columns, tables.weights
     last, moved, own, firsts = past.last, past.moved, past.own, wave.firsts
-    places, t, stamp, known, event = wave.places, visit.t, visit.stamp, -1, 0
-    begin, end, now = places[0], places[1], places[2]
+    t, stamp, known, event = visit.t, visit.stamp, -1, 0
     n, n_first, touched, new, fresh = counts[0], counts[1], 0, 0, 0
-    moved[t, stamp] = stamp
+    moved[t, stamp], begun = stamp, begun_in(offset)
     for asked in range(wave.ends[t], wave.ends[t + 1]):
         pick = wave.asking[asked, 0]
-        if wave.asking[asked, 2] and not works(wave.lengths, pick, offset):
+        if wave.asking[asked, 2] & begun and not works(wave.lengths, pick, offset):
             continue
-        first_cell, first_elems, n_several, is_empty = tensors[t, 3], 1, 0, False
-        for a in range(tensors[t, 0], tensors[t, 1]):
-            place = wave.rows[pick, a] + inner_rows[a]
-            is_empty = is_empty or rows[place] == rows[place + 1]
-            if rows[place + 1] == rows[place] + 1:
-                first_cell += columns[rows[place]]
-                first_elems *= weights[rows[place]]
-            else:  # what the others are worth is common
-                begin[n_several], end[n_several] = rows[place], rows[place + 1]
-                now[n_several] = rows[place]
-                n_several += 1
-        if is_empty:
-            continue
+        first_cell, first_elems, n_around, low, high = enter(
+            tensors, rows, columns, weights, t, wave.rows, pick, inner_rows, wave.several
+        )
         while True:
-            cell, elems = first_cell, first_elems
-            for k in range(n_several):
-                cell += columns[now[k]]
-                elems *= weights[now[k]]
-            with_it = last[cell]
-            before = moved[t, with_it] if with_it >= 0 else -1
-            if before != stamp:  # else another instance brought it in
-                last[cell] = stamp
-                touched += elems
-                if before < visit.base:
-                    new += elems
-                    if visit.kind == 0:
-                        firsts[n_first, 0], firsts[n_first, 1] = cell, stamp
-                        firsts[n_first, 2], firsts[n_first, 3] = t, elems
-                        n_first += 1
-                else:
-                    wave.at_once[t, with_it - visit.base] = -1
-                if before < visit.low:
-                    fresh += elems
-                else:
-                    own[before, visit.kind] -= elems * visit.width
-                    if before != known:
-                        known, event = before, event_at(past, events, n, before, stamp, t)
-                        n = max(n, event + 1)
-                    events[event, ELEMS] += elems
-            if n_several == 0 or not goes_on(now, begin, end, n_several):
+            row_cell, row_elems = first_cell, first_elems
+            for k in range(n_around):
+                row_cell += columns[wave.several[2, k]]
+                row_elems *= weights[wave.several[2, k]]
+            for entry in range(low, high):
+                cell, elems = row_cell, row_elems
+                if n_around >= 0:
+                    cell += columns[entry]
+                    elems *= weights[entry]
+                with_it = last[cell]
+                before = moved[t, with_it] if with_it >= 0 else -1
+                if before != stamp:  # else another instance brought it in
+                    last[cell] = stamp
+                    touched += elems
+                    if before < visit.base:
+                        new += elems
+                        if visit.kind == 0:
+                            firsts[n_first, 0], firsts[n_first, 1] = cell, stamp
+                            firsts[n_first, 2], firsts[n_first, 3] = t, elems
+                            n_first += 1
+                    else:
+                        wave.at_once[t, with_it - visit.base] = -1
+                    if before < visit.low:
+                        fresh += elems
+                    else:
+                        own[before, visit.kind] -= elems * visit.width
+                        if before != known:
+                            known, event = before, event_at(past, events, n, before, stamp, t)
+                            n = max(n, event + 1)
+                        events[event, ELEMS] += elems
+            if n_around <= 0 or not goes_on(wave.several, n_around):
                 break
     counts[0], counts[1], counts[2], counts[3], counts[4] = n, n_first, touched, new, fresh
     wave.at_once[t, stamp - visit.base] = touched

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from loopsched.base.arrays import Ints
-from loopsched.base.jit import jit
+from loopsched.base.jit import jit, leaf
 
 # Members of the state that a walk leaves behind, so that it can be taken up again.
 HEAD, TAIL, USED, VISIT, WAVE, OVERFLOW, FINISHED, WINDOW = range(8)
@@ -147,7 +147,7 @@ def locate(
     return True
 
 
-@jit
+@leaf
 def step_on(loops: Ints, digits: Ints, ended: int) -> int:
     """Go to the next step of the nest; return which loop went on, -1 if none could.
 
@@ -164,7 +164,7 @@ def step_on(loops: Ints, digits: Ints, ended: int) -> int:
     return -1
 
 
-@jit
+@leaf
 def touch(cell: int, size: int, capacity: int, sizes: Ints, links: Ints, state: Ints) -> bool:
     """Use a cell of an LRU cache; return whether it was there."""
     before, after = links[cell, 0], links[cell, 1]
@@ -200,29 +200,82 @@ def touch(cell: int, size: int, capacity: int, sizes: Ints, links: Ints, state: 
     return is_held
 
 
-@jit
+@leaf
+def shorter_in(lengths: Ints, pick: int, longest: Ints) -> int:
+    """Give a bit for each dimension in which an instance's item is shorter than the longest."""
+    found = 0
+    for dim in range(longest.size):
+        found |= (lengths[pick, dim] < longest[dim]) << dim
+    return found
+
+
+@leaf
+def begun_in(offset: Ints) -> int:
+    """Give a bit for each dimension in which an offset is not the first."""
+    found = 0
+    for dim in range(offset.size):
+        found |= (offset[dim] > 0) << dim
+    return found
+
+
+@leaf
 def works(lengths: Ints, pick: int, offset: Ints) -> bool:
     """Whether an instance's item goes on beyond an offset."""
-    is_working = True
-    for dim in range(offset.size):
-        is_working = is_working and offset[dim] < lengths[pick, dim]
-    return bool(is_working)
+    dim = 0
+    while dim < offset.size and offset[dim] < lengths[pick, dim]:
+        dim += 1
+    return bool(dim == offset.size)
 
 
-@jit
-def goes_on(now: Ints, begin: Ints, end: Ints, n: int) -> bool:
-    """Go to the next cell, the last of some axes fastest; False after the last one."""
+@leaf
+def goes_on(several: Ints, n: int) -> bool:
+    """Go to the next entries, the last of some axes fastest; False after the last ones."""
     k = n - 1
     while k >= 0:
-        now[k] += 1
-        if now[k] < end[k]:
+        several[2, k] += 1
+        if several[2, k] < several[1, k]:
             return True
-        now[k] = begin[k]
+        several[2, k] = several[0, k]
         k -= 1
     return False
 
 
-@jit
+@leaf
+def enter(
+    tensors: Ints,
+    rows: Ints,
+    columns: Ints,
+    weights: Ints,
+    t: int,
+    outer: Ints,
+    pick: int,
+    inner: Ints,
+    several: Ints,
+) -> tuple[int, int, int, int, int]:
+    """Find the cells of a body of a tensor: an entry of each of its axes.
+
+    ``outer``, ``inner``: what gives the row of an axis, together.  ``several``: first entries
+    of axes that have several, their ends, and the first ones again.
+    Returns the cell and the elements that axes of one entry make; how many of the others are
+    around the innermost one, -1 if there is none; its first entry and its end.
+    """
+    cell, elems, n, low, high = tensors[t, 3], 1, -1, 0, 1
+    for axis in range(tensors[t, 0], tensors[t, 1]):
+        place = outer[pick, axis] + inner[axis]
+        first, end = rows[place], rows[place + 1]
+        if end == first + 1:  # what it is worth is common
+            cell += columns[first]
+            elems *= weights[first]
+            continue
+        if n >= 0:
+            several[0, n], several[1, n], several[2, n] = low, high, low
+        n, low, high = n + 1, first, end
+        if first == end:
+            return cell, elems, 0, first, end
+    return cell, elems, n, low, high
+
+
+@leaf
 def add_rows(axes: Ints, axis_dims: Ints, piece: Ints, found: Ints) -> None:
     """Add to the row of each axis what pieces of its dimensions are worth."""
     for axis in range(axes.shape[0]):
@@ -230,7 +283,7 @@ def add_rows(axes: Ints, axis_dims: Ints, piece: Ints, found: Ints) -> None:
             found[axis] += piece[axis_dims[d, 0]] * axis_dims[d, 1]
 
 
-@jit
+@leaf
 def count_up(loops: Ints, first: int, end: int, counts: Ints, trips: Ints, more: int) -> None:
     """Go on in a list of items by some, the innermost loop's iterations fastest."""
     for k in range(end - 1, first - 1, -1):
@@ -251,37 +304,47 @@ def take(tables: Tables, digits: Ints, inside: int, lengths: Ints, rows: Ints, t
     loops, groups, sizes, axes, n_there = tables.loops, tables.groups, tables.sizes, tables.axes, 0
     places, lists = np.zeros((3, sizes.size), np.int64), np.ones((2, loops.shape[0]), np.int64)
     piece, begun, length = places[0], places[1], places[2]
-    counts, trips, stop = lists[0], lists[1], 0
+    counts, trips, first, stop = lists[0], lists[1], 0, 0
     for dim in range(sizes.size):
         length[dim] = sizes[dim]
-    counts[:] = 0
     # The items of a list, if there is but one that has no dimension twice, are counted through.
     if groups.shape[0] == 1 and groups[0, 4] and groups[0, 1] <= inside:
         if not locate(loops, groups, digits, 0, 0, groups[0, 0], begun, length):
             return 0
-        stop = groups[0, 1]
-        for k in range(groups[0, 0], stop):
-            trips[k] = -(-length[loops[k, 0]] // loops[k, 1])
-        count_up(loops, groups[0, 0], stop, counts, trips, digits[groups[0, 0]] * groups[0, 2])
+        first, stop = groups[0, 0], groups[0, 1]
+    # What an iteration of each of its loops adds to the rows; behind them, where it begins.
+    steps = np.zeros((stop - first + 1, axes.shape[0]), np.int64)
+    for k in range(first, stop):
+        piece[loops[k, 0]] = loops[k, 2]
+        add_rows(axes, tables.axis_dims, piece, steps[k - first])
+        piece[loops[k, 0]], counts[k] = 0, 0
+        trips[k] = -(-length[loops[k, 0]] // loops[k, 1])
+    for axis in range(axes.shape[0]):
+        steps[stop - first, axis] = axes[axis, 2]
+    add_rows(axes, tables.axis_dims, begun, steps[stop - first])
+    if stop:
+        count_up(loops, first, stop, counts, trips, digits[first] * groups[0, 2])
     for pick in range(there.size):
         for dim in range(sizes.size):
-            piece[dim], lengths[pick, dim] = begun[dim], length[dim]
+            lengths[pick, dim] = length[dim]
+        for axis in range(axes.shape[0]):
+            rows[pick, axis] = steps[stop - first, axis]
         is_there = True
-        for k in range(groups[0, 0] if stop else 0, stop):
+        for k in range(first, stop):
             dim, extent = loops[k, 0], loops[k, 1]
-            piece[dim] += counts[k] * loops[k, 2]
             lengths[pick, dim] = min(extent, length[dim] - counts[k] * extent)
             is_there = is_there and lengths[pick, dim] > 0
+            for axis in range(axes.shape[0]):
+                rows[pick, axis] += counts[k] * steps[k - first, axis]
         if stop:
-            count_up(loops, groups[0, 0], stop, counts, trips, 1)
+            count_up(loops, first, stop, counts, trips, 1)
         is_listed = is_there
         if is_there and stop < inside:
+            piece[:] = 0
             is_there = locate(loops, groups, digits, pick, stop, inside, piece, lengths[pick])
             is_listed = is_there or groups.shape[0] != 1 or groups[0, 1] < inside
-        if is_there:
-            for axis in range(axes.shape[0]):
-                rows[pick, axis] = axes[axis, 2]
             add_rows(axes, tables.axis_dims, piece, rows[pick])
+        if is_there:
             there[n_there] = pick
             n_there += 1
         elif not is_listed and groups.shape[0] == 1:
@@ -289,7 +352,7 @@ def take(tables: Tables, digits: Ints, inside: int, lengths: Ints, rows: Ints, t
     return n_there
 
 
-@jit
+@leaf
 def is_alike(
     tensors: Ints,
     axes: Ints,
@@ -313,6 +376,42 @@ def is_alike(
 
 
 @jit
+def settle(tensors: Ints, limits: Ints, state: Ints, at: Ints, found: Ints, touched: Ints) -> bool:
+    """Count what a visit brings in, and move the windows on; whether the visit fits.
+
+    ``touched``: tensors, elements, and the last visit before that touched them.
+    """
+    visit, whole, anew = state[VISIT], state[WINDOW], 0
+    at[visit] = 0
+    for i in range(touched.shape[0]):
+        t, elems, before = touched[i, 0], touched[i, 1], touched[i, 2]
+        size = elems * tensors[t, 2]
+        at[visit] += size
+        if before >= 0:
+            at[before] -= size
+        # Certainly gone, if what whole visits touched since is too much.
+        if before < 0 or before + 1 < state[WINDOW + 2 * tensors[t, 4]]:
+            found[t, 0] += elems
+        if before < whole:
+            anew += size
+            found[t, 2] += elems
+        for k in range(1, limits.size):
+            if whole <= before < state[WINDOW + 2 * k]:
+                state[WINDOW + 2 * k + 1] += size
+    for k in range(limits.size):
+        start, held = state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1] + anew
+        while start <= visit and held > limits[k]:
+            held -= at[start]
+            start += 1
+        state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1] = start, held
+    if state[WINDOW] > whole:  # the window that whole visits fit may yet end after it
+        for i in range(touched.shape[0]):
+            if whole <= touched[i, 2] < state[WINDOW]:
+                found[touched[i, 0], 2] += touched[i, 1]
+    return bool(at[visit] <= limits[0])
+
+
+@jit
 def walk(
     tables: Tables,
     memory: Memory,
@@ -331,19 +430,13 @@ def walk(
     weights, limits, digits, state = tables.weights, tables.limits, memory.digits, memory.state
     links, cell_sizes, last, at = memory.links, memory.cell_sizes, memory.last, memory.at
     done, found, capacity = memory.done, memory.found, limits[0]
-    n_dims, n_loops = sizes.size, loops.shape[0]
+    n_dims, n_loops, n_tensors = sizes.size, loops.shape[0], tensors.shape[0]
     piece = np.zeros(n_dims, np.int64)
     length = np.zeros(n_dims, np.int64)
     offset = np.zeros(n_dims, np.int64)
     inner_rows = np.zeros(axes.shape[0], np.int64)
-    most_axes = 1
-    for t in range(tensors.shape[0]):
-        most_axes = max(most_axes, tensors[t, 1] - tensors[t, 0])
-    begin = np.zeros(most_axes, np.int64)
-    end = np.zeros(most_axes, np.int64)
-    now = np.zeros(most_axes, np.int64)
+    several = np.zeros((3, axes.shape[0]), np.int64)
     kept = np.empty((last.size, 3), np.int64)  # a visit brings no cell in twice
-    n_limits = limits.size
     # What lists make of a wave stays while the loops inside all of them go on.
     inside = groups[groups.shape[0] - 1, 1] if groups.shape[0] else 0
     outer_lengths = np.zeros((picks, n_dims), np.int64)
@@ -356,11 +449,7 @@ def walk(
     went_on = -1
     for _ in range(most):
         visit = state[VISIT]
-        n_kept = touched = anew = 0  # bytes of the visit, and of them those of no window
-        whole = state[WINDOW]
-        latest = whole
-        for k in range(1, n_limits):
-            latest = max(latest, state[WINDOW + 2 * k])
+        n_kept = of = -1
         if went_on < inside:
             n_asking = 0
             state[WAVE] += 1
@@ -370,19 +459,19 @@ def walk(
             for i in range(n_there):
                 for dim in range(n_dims):
                     longest[dim] = max(longest[dim], outer_lengths[there[i], dim])
-            for i in range(n_there):
-                pick = there[i]
-                for t in range(tensors.shape[0]):
-                    if is_once and is_alike(
-                        tensors, axes, outer_lengths, outer_rows, done, t, pick, stamp
-                    ):
-                        continue
-                    asking[n_asking, 0], asking[n_asking, 1] = pick, t
-                    n_asking += 1
+            for i in range(n_there * n_tensors):
+                t, place = i // n_there, i % n_there
+                if has_point:  # an LRU cache is told of each instance in turn
+                    place, t = i // n_tensors, i % n_tensors
+                pick = there[place]
+                if is_once and is_alike(
+                    tensors, axes, outer_lengths, outer_rows, done, t, pick, stamp
+                ):
+                    continue
+                asking[n_asking, 0], asking[n_asking, 1] = pick, t
+                n_asking += 1
             for asked in range(n_asking):
-                asking[asked, 2] = 0
-                for dim in range(n_dims):
-                    asking[asked, 2] |= outer_lengths[asking[asked, 0], dim] < longest[dim]
+                asking[asked, 2] = shorter_in(outer_lengths, asking[asked, 0], longest)
         ended = n_loops
         if not n_asking:  # nor has a list more waves after an empty one
             ended = groups[0, 0] if groups.shape[0] == 1 else inside
@@ -401,77 +490,47 @@ def walk(
         if ended == n_loops:
             inner_rows[:] = 0
             add_rows(axes, axis_dims, piece, inner_rows)
+            begun = begun_in(offset)
             for asked in range(n_asking):
                 pick, t = asking[asked, 0], asking[asked, 1]
                 # Items that are not short are as long as any.
-                if asking[asked, 2] and not works(outer_lengths, pick, offset):
+                if asking[asked, 2] & begun and not works(outer_lengths, pick, offset):
                     continue
-                first_axis = tensors[t, 0]
-                n_axes = tensors[t, 1] - first_axis
-                is_empty = False
-                n_several = 0  # axes with several cells; what the others are worth is common
-                first_cell, first_elems = tensors[t, 3], 1
-                for k in range(n_axes):
-                    axis = first_axis + k
-                    place = outer_rows[pick, axis] + inner_rows[axis]
-                    low, high = rows[place], rows[place + 1]
-                    is_empty = is_empty or low == high
-                    if high == low + 1:
-                        first_cell += columns[low]
-                        first_elems *= weights[low]
-                    else:
-                        begin[n_several], end[n_several], now[n_several] = low, high, low
-                        n_several += 1
-                if is_empty:
-                    continue
-                certain = state[WINDOW + 2 * tensors[t, 4]] if has_bounds else 0
+                if t != of:
+                    of, one = t, visit
+                first_cell, first_elems, n_around, low, high = enter(
+                    tensors, rows, columns, weights, t, outer_rows, pick, inner_rows, several
+                )
                 while True:
-                    cell, elems = first_cell, first_elems
-                    for k in range(n_several):
-                        cell += columns[now[k]]
-                        elems *= weights[now[k]]
-                    size = elems * tensors[t, 2]
-                    if has_point and not touch(cell, size, capacity, cell_sizes, links, state):
-                        found[t, 1] += elems
-                    if has_bounds:
-                        before = last[cell]
-                        if before != visit:  # else another instance brought it in
-                            if before >= 0:
-                                at[before] -= size
-                            touched += size
-                            last[cell] = visit
-                            # Certainly gone, if what whole visits touched since is too much.
-                            if before < 0 or before + 1 < certain:
-                                found[t, 0] += elems
-                            if before < whole:
-                                anew += size
-                                found[t, 2] += elems
-                            else:  # the window that whole visits fit may yet end after it
-                                if before < latest:
-                                    for k in range(1, n_limits):
-                                        if before < state[WINDOW + 2 * k]:
-                                            state[WINDOW + 2 * k + 1] += size
-                                kept[n_kept, 0], kept[n_kept, 1], kept[n_kept, 2] = t, elems, before
-                                n_kept += 1
-                    if n_several == 0 or not goes_on(now, begin, end, n_several):
+                    row_cell, row_elems = first_cell, first_elems
+                    for k in range(n_around):
+                        row_cell += columns[several[2, k]]
+                        row_elems *= weights[several[2, k]]
+                    for entry in range(low, high):
+                        cell, elems = row_cell, row_elems
+                        if n_around >= 0:
+                            cell += columns[entry]
+                            elems *= weights[entry]
+                        if has_point:
+                            size = elems * tensors[t, 2]
+                            if not touch(cell, size, capacity, cell_sizes, links, state):
+                                found[t, 1] += elems
+                        before = last[cell] if has_bounds else visit
+                        if before == visit:  # or another instance brought it in
+                            continue
+                        last[cell] = visit
+                        if before != one:
+                            one, n_kept = before, n_kept + 1
+                            kept[n_kept, 0], kept[n_kept, 1], kept[n_kept, 2] = t, 0, before
+                        kept[n_kept, 1] += elems
+                    if n_around <= 0 or not goes_on(several, n_around):
                         break
         if has_bounds and ended == n_loops:
-            at[visit] = touched
-            if touched > capacity:
+            if not settle(tensors, limits, state, at, found, kept[: n_kept + 1]):
                 state[OVERFLOW] = 1
                 if stops:
                     state[FINISHED] = 1
                     return
-            for k in range(n_limits):
-                start, held = state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1] + anew
-                while start <= visit and held > limits[k]:
-                    held -= at[start]
-                    start += 1
-                state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1] = start, held
-            if state[WINDOW] > whole:
-                for f in range(n_kept):
-                    if kept[f, 2] < state[WINDOW]:
-                        found[kept[f, 0], 2] += kept[f, 1]
             state[VISIT] += 1
         went_on = step_on(loops, digits, ended)
         if went_on < 0:

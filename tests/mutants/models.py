@@ -244,14 +244,14 @@ _kernels.broken(
 _kernels.broken(
     "lower-window-inclusive",
     "the last visit itself counts as what came in between",
-    "if before < 0 or before + 1 < certain:",
-    "if before < 0 or before < certain:",
+    "before < 0 or before + 1 < state[WINDOW + 2 * tensors[t, 4]]:",
+    "before < 0 or before < state[WINDOW + 2 * tensors[t, 4]]:",
 )
 _kernels.broken(
     "upper-window-exclusive",
     "the last visit does not count as what came in between",
-    "if kept[f, 2] < state[WINDOW]:",
-    "if kept[f, 2] + 1 < state[WINDOW]:",
+    "if whole <= touched[i, 2] < state[WINDOW]:",
+    "if whole <= touched[i, 2] < state[WINDOW] - 1:",
 )
 _kernels.broken(
     "cell-stays-at-its-old-visit",
@@ -268,8 +268,26 @@ _kernels.broken(
 _kernels.broken(
     "visit-alone-may-overflow",
     "a visit that does not fit alone is not noticed",
-    "touched > capacity",
-    "touched > 2 * capacity",
+    "at[visit] <= limits[0]",
+    "at[visit] <= 2 * limits[0]",
+)
+_kernels.broken(
+    "items-go-on-beyond-their-ends",
+    "items that are shorter than others touch as much",
+    "begun and not works(outer_lengths, pick, offset)",
+    "begun and False",
+)
+_kernels.broken(
+    "items-of-a-list-all-begin-at-its-first",
+    "what an item's number adds to the rows of its axes is left out",
+    "rows[pick, axis] += counts[k] * steps[k - first, axis]",
+    "rows[pick, axis] += 0 * steps[k - first, axis]",
+)
+_kernels.broken(
+    "one-entry-of-the-axes-around",
+    "of all axes but the innermost one only the first of several entries is touched",
+    "if n_around <= 0 or not goes_on(several, n_around):",
+    "if True:",
 )
 _kernels.broken(
     "every-replay-stops",
