@@ -365,15 +365,15 @@ def bring(
             for k in range(n_around):
                 row_cell += columns[wave.several[2, k]]
                 row_elems *= weights[wave.several[2, k]]
-            for entry in range(low, high):
+            for entry in range(np.uint64(low), np.uint64(high)):
                 cell, elems = row_cell, row_elems
                 if n_around >= 0:
                     cell += columns[entry]
                     elems *= weights[entry]
-                with_it = last[cell]
+                with_it = last[np.uint64(cell)]
                 before = moved[t, with_it] if with_it >= 0 else -1
                 if before != stamp:  # else another instance brought it in
-                    last[cell] = stamp
+                    last[np.uint64(cell)] = stamp
                     touched += elems
                     if before < visit.base:
                         new += elems

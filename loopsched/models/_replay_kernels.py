@@ -506,7 +506,8 @@ def walk(
                     for k in range(n_around):
                         row_cell += columns[several[2, k]]
                         row_elems *= weights[several[2, k]]
-                    for entry in range(low, high):
+                    # Numbers without sign are taken as they are; others may count from the end.
+                    for entry in range(np.uint64(low), np.uint64(high)):
                         cell, elems = row_cell, row_elems
                         if n_around >= 0:
                             cell += columns[entry]
@@ -515,10 +516,10 @@ def walk(
                             size = elems * tensors[t, 2]
                             if not touch(cell, size, capacity, cell_sizes, links, state):
                                 found[t, 1] += elems
-                        before = last[cell] if has_bounds else visit
+                        before = last[np.uint64(cell)] if has_bounds else visit
                         if before == visit:  # or another instance brought it in
                             continue
-                        last[cell] = visit
+                        last[np.uint64(cell)] = visit
                         if before != one:
                             one, n_kept = before, n_kept + 1
                             kept[n_kept, 0], kept[n_kept, 1], kept[n_kept, 2] = t, 0, before
