@@ -19,7 +19,6 @@ import statistics
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +95,7 @@ def plans(problem: Problem, core: Core, many: int, seed: int = 0) -> Iterator[li
         for task in tasks:
             one, plan = draw.choice(list(candidates(task, core)))
             rows, n = draw.choice(register_tiles(core))
-            cuts.append((one, replace(plan, tile_rows=rows, tile_cols=n * core.lanes)))
+            cuts.append((one, plan._replace(tile_rows=rows, tile_cols=n * core.lanes)))
         yield cuts
 
 

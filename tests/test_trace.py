@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,6 +96,6 @@ def test_what_fits_is_missed_only_where_it_is_packed() -> None:
     large = [Cache(BLOCK, 16)]
     right = 4 * 9 * 32 * 4 // LINE  # rows of whole vectors that hold 25 columns
     assert replay(problem, [(task, plan)], KIND, large).lines == (right,)
-    both = replay(problem, [(task, replace(plan, packs_left=True))], KIND, large).lines[0]
+    both = replay(problem, [(task, plan._replace(packs_left=True))], KIND, large).lines[0]
     left = 8 * 4 * 9 * 4 // LINE  # rows lie somewhat apart
     assert left <= both - right <= 2 * left

@@ -166,7 +166,7 @@ def _packed(task: Contraction, plan: Plan) -> Iterator[Plan]:
         for packs_right in (False, True):
             is_left_fit = packs_left or is_read_in_place(task, plan, "left")
             if is_left_fit and (packs_right or is_read_in_place(task, plan, "right")):
-                yield replace(plan, packs_left=packs_left, packs_right=packs_right)
+                yield plan._replace(packs_left=packs_left, packs_right=packs_right)
 
 
 def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
@@ -175,13 +175,13 @@ def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
     if walk.cut < len(walk.dims) - 1 or walk.block >= size:
         return walk
     each = -(-size // -(-size // walk.block))
-    return replace(walk, block=min(size, -(-each // tile) * tile))
+    return walk._replace(block=min(size, -(-each // tile) * tile))
 
 
-FIRST_TILES = 4
-"""Register tiles with which each way to cut and pack is tried first."""
-BEST_WAYS = 8
-"""Of so many plans, at least, all other register tiles are tried, too."""
+FIRST_PLANS = 8
+"""So many plans, at least, are counted of those with each way's fastest register tile."""
+BEST_WAYS = 32
+"""So many ways to cut and pack, at most, are tried with all register tiles."""
 
 
 def ranked(
@@ -196,7 +196,7 @@ def ranked(
 
     The operand ``given``, if any, comes packed where plans pack it for columns.
     With ``n``, only about the first ``n`` are wanted: each way to cut and pack is tried
-    with the register tiles that multiply fastest, and the best ways with all of them.
+    with the register tile that multiplies fastest, and the best ways with all of them.
     """
     ranking, ways = Ranking(threads), list[list[_Way]]()
     for one in (task, task.swapped()):
@@ -213,9 +213,9 @@ def ranked(
         ranking.count(chain(*ways))
     else:
         cut = [sorted(way, key=lambda one: one[0].sums(one[1])) for way in ways]
-        ranking.count(chain(*(way[:FIRST_TILES] for way in cut)), max(n, BEST_WAYS))
+        ranking.count(chain(*(way[:1] for way in cut)), max(n, FIRST_PLANS))
         best = dict.fromkeys(way for *_, way in ranking.best() if way >= 0)
-        ranking.count(chain(*(cut[way][FIRST_TILES:] for way in islice(best, BEST_WAYS))), n)
+        ranking.count(chain(*(cut[way][1:] for way in islice(best, BEST_WAYS))), n)
     return [found[:3] for found in ranking.best()]
 
 
@@ -261,7 +261,7 @@ class Ranking:
                 continue
             paid = model.paid(counts)
             for parts in (1, self.threads, 4 * self.threads) if self.threads > 1 else (1,):
-                shared = replace(plan, row_parts=parts)
+                shared = plan._replace(row_parts=parts)
                 cycles = model.cycles(shared, self.threads, paid)
                 self.found.append((cycles, model.task, shared, way))
                 heappush(firsts, -cycles)
@@ -272,7 +272,7 @@ def tiled(task: Contraction, core: Core, given: str | None) -> Iterator[list[Pla
     tiles, whole = register_tiles(core), cache(partial(_whole, task))
     for plan in candidates(task):
         if plan.packs_right and task.right.name == given:
-            plan = replace(plan, is_right_given=True)
+            plan = plan._replace(is_right_given=True)
         highest = length(inner_sizes(task, plan.rows, plan.rows.block))
         plans = []
         packs = plan.packs_left, plan.packs_right, plan.is_right_given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Guard, Operand
@@ -21,7 +21,7 @@ from loopsched.codegen.plan import (
 )
 from loopsched.codegen.writer import Number, Writer
 
-UNROLL = 4
+UNROLL = 2
 LINE_BYTES = 64
 GIVEN_AHEAD = 64
 """Points of the sum by which a tile asks for vectors that lie outside L2 when they are given."""
@@ -83,7 +83,7 @@ class Engine:
         self, text: Writer, task: Contraction, plan: Plan, name: str, *, only_packs: bool = False
     ) -> None:
         if only_packs:
-            plan = replace(plan, row_parts=1)
+            plan = plan._replace(row_parts=1)
         self.text, self.task, self.plan, self.name = text, task, plan, name
         self.only_packs = only_packs
         self._right = ""  # where the packed block of the right operand is

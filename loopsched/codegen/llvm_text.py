@@ -367,6 +367,14 @@ class LlvmText(Writer):
         kind = f"[{n} x {self.element.llvm}]"
         return self._new(f"alloca {kind}, align 64", "ptr")
 
+    def _fenced(self, value: str) -> str:
+        """Keep LLVM from looking through a value: it takes long to join many shuffles in vain."""
+        kind = self._types[value]
+        name = f"llvm.arithmetic.fence.v{self.lanes}{self.element.llvm_short}"
+        return self._new(
+            f"call {kind} {self._declare(name, f'{kind} @{name}({kind})')}({kind} {value})", kind
+        )
+
     def transposed(self, values: Sequence[str]) -> list[str]:
         lanes, half, kind = self.lanes, self.lanes // 2, self._kind(self.lanes)
         made, count = list(values), 1
@@ -383,6 +391,8 @@ class LlvmText(Writer):
                 for mask in masks
             ]
             count *= 2
+            if count == 4 < lanes and not self.element.is_integer:
+                made = [self._fenced(one) for one in made]
         return made
 
     def positive(self, value: str) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Operand
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(NamedTuple):
     """Dimensions that are walked as one, in blocks of one of them.
 
     Parameters
@@ -38,8 +37,7 @@ class Walk:
         return self.dims[self.cut :]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """How a contraction is cut.
 
     Parameters
