@@ -83,8 +83,8 @@ def evaluate_many(
     come together; until then, fewer are scored one by one.  Where the promise is a closed
     form, a schedule takes some 10 to 40 microseconds.  Where waves of thread blocks end
     within an iteration, as in most grids of tile sizes without loops around the blocks, the
-    promise rests on replays: 10 to 100 microseconds for products of matrices on a Titan V, and
-    20 to 150 for convolutions of DeepBench.  Python scores one by one, in 0.1 to 30
+    promise rests on replays: 20 to 70 microseconds for products of matrices on a Titan V, and
+    10 to 120 for convolutions of DeepBench.  Python scores one by one, in 0.1 to 30
     milliseconds each: tiles that are placed, scratchpads that keep halos, and such waves in
     levels that are not the outermost, or in an outermost level of several instances.
 

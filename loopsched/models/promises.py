@@ -157,24 +157,24 @@ def promised_many(
     found = np.full((len(schedules), kernels.BYTES + len(arch.caches)), kernels.UNKNOWN, np.int64)
     if len(schedules) >= COMPILED_FROM or is_kept(promise_all):
         desk = _desk(problem, arch, lanes)
-        loops = desk.loops(schedules) if desk.is_known else None
-        if loops is not None:
-            _promise_each(desk, *loops, found, jobs)
+        if desk.is_known:
+            _promise_each(desk, schedules, found, jobs)
     found[found[:, kernels.OUTCOME] == kernels.WAVES, kernels.OUTCOME] = kernels.UNKNOWN
     return found
 
 
-def _promise_each(desk: _Desk, loops: Ints, ends: Ints, found: Ints, jobs: int) -> None:
+def _promise_each(desk: _Desk, schedules: Sequence[Schedule], found: Ints, jobs: int) -> None:
     """Promise some schedules at a time, so that an interruption is heard."""
-    starts = iter(range(0, len(ends), SOME))
+    starts = iter(range(0, len(schedules), SOME))
 
     def promise_some() -> None:
         with desk.table() as table:
             for at in starts:  # each thread takes the next ones that are left
-                first, some = ends[at - 1] if at else 0, ends[at : at + SOME]
-                promise_all(table, loops[first : some[-1]], some - first, found[at : at + SOME])
+                loops = desk.loops(schedules[at : at + SOME])
+                if loops is not None:
+                    promise_all(table, *loops, found[at : at + SOME])
 
-    n_threads = min(jobs, -(-len(ends) // SOME))
+    n_threads = min(jobs, -(-len(schedules) // SOME))
     if n_threads < 2:
         return promise_some()
     with ThreadPoolExecutor(n_threads) as threads:
