@@ -780,8 +780,8 @@ _waves.broken(
 _promises.broken(
     "many-threads-begin-anew",
     "many schedules: behind the first, rows are those of other schedules",
-    "some - first, found[at : at + SOME]",
-    "some - first, found[:SOME]",
+    "table, *loops, found[at : at + SOME]",
+    "table, *loops, found[:SOME]",
     "test_many_waves.py",
 )
 _levels = In("models/_level_kernels.py", "test_many_waves.py")
