@@ -270,7 +270,8 @@ def _digest(function: Callable[..., Any]) -> int:
         constants = [x for x in known if isinstance(x, int | float | str | tuple)]
         parts = code.co_code, _constants(code), code.co_names, code.co_varnames, constants
         fields = [x._fields for x in known if hasattr(x, "_fields")]
-        digest = crc32(repr((parts, fields)).encode(), digest)
+        kinds = [(type(x).__name__, x._options) for x in known if isinstance(x, Step)]
+        digest = crc32(repr((parts, fields, kinds)).encode(), digest)
         todo += [x for x in dict.fromkeys(called) if x not in seen]
         seen |= {*called}
     return digest

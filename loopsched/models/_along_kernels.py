@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from loopsched.base.arrays import Ints
-from loopsched.base.jit import jit
+from loopsched.base.jit import jit, leaf
 from loopsched.models._replay_kernels import (
     FINISHED,
     OVERFLOW,
@@ -144,7 +144,7 @@ def n_above(first: int, slope: int, n: int, limit: int) -> int:
     return n if first > limit else 0
 
 
-@jit
+@leaf
 def n_units_above(
     runs: Ints, length: int, after: int, before: int, here: int, wholes: Ints, limit: int
 ) -> int:
@@ -177,7 +177,7 @@ def n_units_above(
     return found
 
 
-@jit
+@leaf
 def n_pairs_above(runs: Ints, last: int, first: int, whole: int, limit: int) -> int:
     """Count the steps, but the first, before whose end and since the one before is too much.
 
@@ -192,7 +192,7 @@ def n_pairs_above(runs: Ints, last: int, first: int, whole: int, limit: int) -> 
     return found
 
 
-@jit
+@leaf
 def add(sums: Ints, at: int, kind: int, size: int) -> None:
     """Add bytes in a Fenwick tree."""
     while at < sums.shape[0]:
@@ -200,7 +200,7 @@ def add(sums: Ints, at: int, kind: int, size: int) -> None:
         at |= at + 1
 
 
-@jit
+@leaf
 def sum_of(sums: Ints, n: int, kind: int) -> int:
     """Sum up the first bytes of a Fenwick tree."""
     found = 0
@@ -220,7 +220,7 @@ def grown(rows: Ints, n: int, more: int) -> Ints:
     return larger
 
 
-@jit
+@leaf
 def ask(tables: Tables, past: Past, wave: Wave, n_there: int) -> int:
     """List what the instances of a wave touch, alike ones once; returns how much that is."""
     n_tensors, stamp, n = tables.tensors.shape[0], past.state[VISIT] * wave.there.size, 0
@@ -277,7 +277,7 @@ def places_of(tables: Tables, outside: int) -> Ints:
     return found
 
 
-@jit
+@leaf
 def number_at_work(wave: Wave, n_asking: int, offset: Ints, was: Ints, passed: Ints) -> int:
     """Number the instances that work at an offset: equal numbers mean the same ones.
 
@@ -297,7 +297,7 @@ def number_at_work(wave: Wave, n_asking: int, offset: Ints, was: Ints, passed: I
     return found
 
 
-@jit
+@leaf
 def event_at(past: Past, events: Ints, n: int, before: int, stamp: int, t: int) -> int:
     """Find the event of what one stamp touched before another did, or begin it as number ``n``."""
     event = past.slots[t, before]
@@ -313,7 +313,7 @@ def event_at(past: Past, events: Ints, n: int, before: int, stamp: int, t: int) 
     return n
 
 
-@jit
+@leaf
 def moves_on(past: Past, wave: Wave, visit: Visit, then: int, events: Ints, counts: Ints) -> bool:
     """Touch at once what a visit before did of a tensor, if nothing else has touched it since.
 
@@ -333,7 +333,7 @@ def moves_on(past: Past, wave: Wave, visit: Visit, then: int, events: Ints, coun
     return True
 
 
-@jit
+@leaf
 def bring(
     tables: Tables,
     past: Past,
@@ -566,7 +566,7 @@ def count_between(
         end = k
 
 
-@jit
+@leaf
 def sum_up(own: Ints, sums: Ints, low: int, end: int) -> None:
     """Sum up what some stamps were the last to touch."""
     for at in range(end - low):
