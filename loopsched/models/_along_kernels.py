@@ -28,8 +28,10 @@ from loopsched.models._replay_kernels import (
     add_rows,
     begun_in,
     enter,
+    find_longest,
     goes_on,
     is_alike,
+    row_of,
     shorter_in,
     step_on,
     take,
@@ -225,10 +227,7 @@ def ask(tables: Tables, past: Past, wave: Wave, n_there: int) -> int:
     """List what the instances of a wave touch, alike ones once; returns how much that is."""
     n_tensors, stamp, n = tables.tensors.shape[0], past.state[VISIT] * wave.there.size, 0
     is_once = past.done.size > 1 and wave.touched.shape[0] > 1  # else it is sooner touched
-    wave.longest[:] = 0
-    for i in range(n_there):
-        for dim in range(wave.longest.size):
-            wave.longest[dim] = max(wave.longest[dim], wave.lengths[wave.there[i], dim])
+    find_longest(wave.lengths, wave.there, n_there, wave.longest)
     for t in range(n_tensors):
         for i in range(n_there):
             pick = wave.there[i]
@@ -361,10 +360,9 @@ def bring(
             tensors, rows, columns, weights, t, wave.rows, pick, inner_rows, wave.several
         )
         while True:
-            row_cell, row_elems = first_cell, first_elems
-            for k in range(n_around):
-                row_cell += columns[wave.several[2, k]]
-                row_elems *= weights[wave.several[2, k]]
+            row_cell, row_elems = row_of(
+                columns, weights, wave.several, n_around, first_cell, first_elems
+            )
             for entry in range(np.uint64(low), np.uint64(high)):
                 cell, elems = row_cell, row_elems
                 if n_around >= 0:

@@ -276,6 +276,26 @@ def enter(
 
 
 @leaf
+def row_of(
+    columns: Ints, weights: Ints, several: Ints, n: int, cell: int, elems: int
+) -> tuple[int, int]:
+    """Add to a cell and its elements what the entries of so many axes around a row are worth."""
+    for k in range(n):
+        cell += columns[several[2, k]]
+        elems *= weights[several[2, k]]
+    return cell, elems
+
+
+@leaf
+def find_longest(lengths: Ints, there: Ints, n_there: int, longest: Ints) -> None:
+    """Find the longest item of a wave in each dimension."""
+    longest[:] = 0
+    for i in range(n_there):
+        for dim in range(longest.size):
+            longest[dim] = max(longest[dim], lengths[there[i], dim])
+
+
+@leaf
 def add_rows(axes: Ints, axis_dims: Ints, piece: Ints, found: Ints) -> None:
     """Add to the row of each axis what pieces of its dimensions are worth."""
     for axis in range(axes.shape[0]):
@@ -455,10 +475,7 @@ def walk(
             state[WAVE] += 1
             stamp = state[WAVE] * picks
             n_there = take(tables, digits, inside, outer_lengths, outer_rows, there)
-            longest[:] = 0
-            for i in range(n_there):
-                for dim in range(n_dims):
-                    longest[dim] = max(longest[dim], outer_lengths[there[i], dim])
+            find_longest(outer_lengths, there, n_there, longest)
             for i in range(n_there * n_tensors):
                 t, place = i // n_there, i % n_there
                 if has_point:  # an LRU cache is told of each instance in turn
@@ -502,10 +519,9 @@ def walk(
                     tensors, rows, columns, weights, t, outer_rows, pick, inner_rows, several
                 )
                 while True:
-                    row_cell, row_elems = first_cell, first_elems
-                    for k in range(n_around):
-                        row_cell += columns[several[2, k]]
-                        row_elems *= weights[several[2, k]]
+                    row_cell, row_elems = row_of(
+                        columns, weights, several, n_around, first_cell, first_elems
+                    )
                     # Numbers without sign are taken as they are; others may count from the end.
                     for entry in range(np.uint64(low), np.uint64(high)):
                         cell, elems = row_cell, row_elems
