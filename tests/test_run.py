@@ -219,7 +219,7 @@ def test_the_fastest_of_several_plans_is_kept(threads: int | None) -> None:
     check(kernel)
 
 
-@pytest.mark.parametrize(("slowest_s", "rounds"), [(0.02, 14), (0.4, 5)])
+@pytest.mark.parametrize(("slowest_s", "rounds"), [(0.02, 15), (0.4, 5)])
 def test_plans_are_compared_for_a_while(
     monkeypatch: pytest.MonkeyPatch, slowest_s: float, rounds: int
 ) -> None:
@@ -227,7 +227,8 @@ def test_plans_are_compared_for_a_while(
 
     def share(self: CompiledKernel, part: Part, addresses: Sequence[int]) -> None:
         seen.append(part)
-        clock[0] += [slowest_s, 0.001, 0.015][(len(seen) - 1) % 3]
+        is_lucky = len(seen) == 6  # once only
+        clock[0] += 0.0001 if is_lucky else [slowest_s, 0.001, 0.015][(len(seen) - 1) % 3]
         assert len({*addresses}) == len(addresses)
 
     monkeypatch.setattr(CompiledKernel, "_share", share)

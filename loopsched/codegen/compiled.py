@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
-from math import inf, nan
+from math import nan
 from pathlib import Path
 from threading import RLock
 from time import perf_counter
@@ -300,18 +300,19 @@ class CompiledKernel:
             reach = sum((n - 1) * step for n, step in zip(shape, steps[name], strict=True)) + 1
             rooms[name] = aligned((reach,), self.element(name).numpy)
             rooms[name].fill(0)  # what was never written would be read from one page
-        taken, n_rounds, end = [inf] * len(parts), 0, perf_counter() + _COMPARED_S
         packed = [self._new_room(part.packed_bytes) for part in parts]
-        while n_rounds < _LEAST_ROUNDS or perf_counter() < end:
-            n_rounds += 1
+        rounds, end = list[list[float]](), perf_counter() + _COMPARED_S
+        while len(rounds) < _LEAST_ROUNDS or perf_counter() < end:
+            rounds.append([])
             for number, part in enumerate(parts):
                 addresses = [address(rooms[name]) for name in part.tensors]
                 if part.packing:
                     addresses[_PACKED] = packed[number][0]
                 start = perf_counter()
                 self._share(part, addresses)
-                taken[number] = min(taken[number], perf_counter() - start)
-        return parts[taken.index(min(taken))]
+                rounds[-1].append(perf_counter() - start)
+        times = np.array(rounds)  # shares of a round: the clock may change between two
+        return parts[int(np.median(times / times.sum(axis=1, keepdims=True), axis=0).argmin())]
 
     def __call__(self, *arrays: Array, out: Array | None = None) -> Array:
         """Compute the output.
