@@ -71,17 +71,22 @@ def test_loops_are_those_of_the_program(seed: int) -> None:
 
 
 def test_a_tile_has_so_many_products() -> None:
-    """Rows by vectors, as often as its sum is unrolled, and once for what is left."""
-    (task,) = contractions(gemm(m=56, n=256, k=500))
+    """Rows by vectors, as often as its sum is unrolled, and once for what is left of it.
+
+    The tile of what is left of a block is not unrolled.
+    """
+    (task,) = contractions(gemm(m=61, n=256, k=500))
     _, one, plan = ranked(task, CORE)[0]
     found = of_plan(task, plan, KIND, 1, 1.0)
     text = LlvmText(*KIND)
     Engine(text, one, plan, "f").write()
-    tile = re.search(rf"@f_tile0_{found.tile_rows}_{found.tile_cols}\(.*?\n}}", text.text(), re.S)
-    assert tile is not None
-    n = found.tile_rows * -(-found.tile_cols // found.lanes)
-    assert tile[0].count("call <16 x float> @llvm.fma") == n * (found.unroll + 1)
+    tiles = re.findall(r"define [^\n]*@f_tile\d+_(\d+)_(\d+)\((.*?)\n}", text.text(), re.S)
+    bodies = {(int(rows), int(cols)): body for rows, cols, body in tiles}
     assert found.unroll == 2
+    for rows, times in (found.tile_rows, 3), (61 % found.tile_rows, 1):
+        n = rows * -(-found.tile_cols // found.lanes)
+        body = bodies[rows, found.tile_cols]
+        assert body.count("call <16 x float> @llvm.fma") == n * times
 
 
 @pytest.mark.parametrize(

@@ -207,20 +207,21 @@ def ranked(
                 ranking.found.append((model.slid(slid, threads), one, slid, -1))
         seen = set[Plan]()
         for plans in tiled(one, core, given):
-            ways.append([(model, plan, len(ways)) for plan in plans if plan not in seen])
+            fresh = [plan for plan in plans if plan not in seen]
+            ways.append([(model.sums(plan), model, plan, len(ways)) for plan in fresh])
             seen.update(plans)
     if n is None:
         ranking.count(chain(*ways))
     else:
-        cut = [sorted(way, key=lambda one: one[0].sums(one[1])) for way in ways]
+        cut = [sorted(way, key=lambda one: one[0]) for way in ways]
         ranking.count(chain(*(way[:1] for way in cut)), max(n, FIRST_PLANS))
         best = dict.fromkeys(way for *_, way in ranking.best() if way >= 0)
         ranking.count(chain(*(cut[way][1:] for way in islice(best, BEST_WAYS))), n)
     return [found[:3] for found in ranking.best()]
 
 
-_Way = tuple[Model, Plan, int]
-"""A plan, and the number of the way to cut and pack that it shares with others."""
+_Way = tuple[float, Model, Plan, int]
+"""A plan: what its register tiles take at least, and the way to cut and pack that it shares."""
 
 
 class Ranking:
@@ -237,26 +238,28 @@ class Ranking:
     def count(self, plans: Iterable[_Way], n: int | None = None) -> None:
         """Count the cycles of plans, but not of those that cannot be among the first ``n``."""
         given = list(plans)
-        queue: list[tuple[float, int, bool]] = []  # what a plan takes at least: sums, then all else
-        for number, (model, plan, _) in enumerate(given):
-            least = model.share(plan, self.threads) * model.sums(plan) if n else 0.0
-            queue.append((least, number, not n))
+        # What a plan takes at least: sums, then all else, with what is sure of its tiles.
+        queue: list[tuple[float, int, float | None]] = []
+        for number, (sums, model, plan, _) in enumerate(given):
+            least = model.share(plan, self.threads) * sums if n else 0.0
+            queue.append((least, number, None if n else sums))
         heapify(queue)
         firsts = [-cycles for cycles, *_ in self.found]  # the n least, the largest of them first
         heapify(firsts)
         while queue:
-            least, number, is_all = heappop(queue)
+            least, number, sure = heappop(queue)
             while n and len(firsts) > n:
                 heappop(firsts)
             most = -firsts[0] * (1 + 1e-9) if n and len(firsts) == n else math.inf
             if least > most:
                 break
-            model, plan, way = given[number]
+            sums, model, plan, way = given[number]
             share = model.share(plan, self.threads)
-            if not is_all:
-                heappush(queue, (share * model.least(plan), number, True))
+            if sure is None:
+                least, sure = model.least(plan, sums)
+                heappush(queue, (share * least, number, sure))
                 continue
-            counts = model.counts_within(plan, most / share)
+            counts = model.counts_within(plan, most / share, sure)
             if counts is None:
                 continue
             paid = model.paid(counts)

@@ -239,15 +239,19 @@ class Model:
         shared = sum(self._costs[name] * n for name, n in counts.items() if name not in _COPIES)
         return shared, sum(self._costs[name] * counts[name] for name in _COPIES)
 
-    def least(self, plan: Plan) -> float:
-        """Estimate what a plan takes at least, on one thread: its sums, and what is around."""
+    def least(self, plan: Plan, sums: float) -> tuple[float, float]:
+        """Estimate what a plan takes at least, on one thread, and its register tiles alone.
+
+        ``sums`` is what `sums` gives.
+        """
         _, blocks, around = self._around(plan)
-        around += self._lifted(plan, blocks[0])
+        batch = self._batch_size(plan)
+        sure = batch * self._lifted(plan, blocks[0]) + sums
         if plan.packs_left:
             copies = dict.fromkeys(_COPIES, 0.0)
             self._copy_left(copies, plan, blocks[0])
             around += self._paid(copies)
-        return self._batch_size(plan) * around + self.sums(plan)
+        return batch * around + sure, sure
 
     def _lifted(self, plan: Plan, block: _Block) -> float:
         """Estimate what vectors and lines from L2 take at least, in blocks of the largest shape."""
@@ -336,11 +340,14 @@ class Model:
         *_, found = self._counted(plan)
         return self._batched(found, plan)
 
-    def counts_within(self, plan: Plan, most: float) -> Counts | None:
-        """Count what a plan does; None once it surely takes more cycles on one thread."""
+    def counts_within(self, plan: Plan, most: float, sure: float) -> Counts | None:
+        """Count what a plan does; None once it surely takes more cycles on one thread.
+
+        ``sure`` is what its register tiles take at least.
+        """
         found: Counts = {}
         batch = self._batch_size(plan)
-        sure = self.sums(plan) / batch + self._lifted(plan, self._around(plan)[1][0])
+        sure /= batch
         for found in self._counted(plan):
             counted = sum(self._costs[name] * found[name] for name in _SURE)
             if batch * (self._paid(found) + max(0.0, sure - counted)) > most:
@@ -384,6 +391,7 @@ class Model:
                     points = length(row_dims), length(col_dims), length(sum_dims)
                     block = _Block(*dims, points, times * n, counts, kept)
                     blocks.append(self._left(found, plan, block))
+        blocks.sort(key=lambda one: -math.prod(one.points) * one.times)  # what counts most, first
         self._shared[key] = found, blocks, self._paid(found)
         return self._shared[key]
 
@@ -669,15 +677,18 @@ class Model:
         core, (wide, n_wide), (level, pages, (fresh, again)) = self.core, part, outside
         n_rows, _, depth = block.points
         vectors = -(-wide // core.lanes)
-        first = 1
+        each = block.times * n_wide
+        first = int(fresh != again)
         for tall, n_tall in _parts(n_rows, min(plan.tile_rows, n_rows)):
-            n = block.times * n_wide * n_tall
+            n = each * n_tall
             left = self._left_tile(plan, block, tall).lines
-            for lines, n_tiles in (fresh, first), (again, n_tall - first):
+            for lines, n_tiles in (
+                ((fresh, 1), (again, n_tall - 1)) if first else ((again, n_tall),)
+            ):
                 near = (lines + left * (level >= 1)) / depth
                 issue, wait = self._pace(plan, tall, vectors, near)
-                found["issue"] += block.times * n_wide * n_tiles * depth * issue
-                found["latency"] += block.times * n_wide * n_tiles * depth * wait
+                found["issue"] += each * n_tiles * depth * issue
+                found["latency"] += each * n_tiles * depth * wait
             first = 0
             found["tile"] += n
             if vectors > 1:

@@ -381,7 +381,7 @@ class Engine:
 
     def _tile(self, tiles: _Tiles, live: _Live, cols: int, numbers: Sequence[str]) -> str:
         """Write the kernel of a register tile, unless another block has the same; name it."""
-        key = *tiles.layout(live.rows), live, cols
+        key = *tiles.layout(live.rows, cols), live, cols
         if key not in self._tiles:
             name = f"{self.name}_tile{len(self._tiles)}_{live.rows}_{cols}"
             self._tiles[key] = tiles.write(name, live, cols, numbers)
@@ -734,7 +734,8 @@ class _Tiles:
         self.engine, self.text = engine, engine.text
         task, plan = engine.task, engine.plan
         self.out_rows, self.out_cols = engine._line(task.out, rows), engine._line(task.out, cols)
-        self.n_rows, inner = length(rows), {dim for dim, _ in rows}
+        self.n_rows, self.n_cols = length(rows), length(cols)
+        inner = {dim for dim, _ in rows}
         self.cut_guards = {}
         """Guards by the dimension of the sum whose loop they cut: their number in arguments."""
         self.row_guards = {}
@@ -821,11 +822,18 @@ class _Tiles:
                 merged[0] = _Level(below * level.size, far, wide)
         return merged or [_Level(1, 0, 0)]
 
-    def layout(self, rows: int) -> tuple[object, ...]:
-        """Give all that kernels of so many rows take from their block."""
+    def layout(self, rows: int, cols: int) -> tuple[object, ...]:
+        """Give all that kernels of such tiles take from their block."""
         lines = self.left_rows, self.right_cols, self.out_rows, self.out_cols
         steps = self.left_tile, self.right_tile, self.pitch, self.scale, *self.levels
-        return lines, steps, *self.cut_guards.items(), *self.row_guards, self._next_rows(rows)
+        paced = self._next_rows(rows), self._unroll(rows, cols)
+        return lines, steps, *self.cut_guards.items(), *self.row_guards, *paced
+
+    def _unroll(self, rows: int, cols: int) -> int:
+        """Say by how much sums are unrolled: not in what few tiles of a block leave over."""
+        plan, n_cols = self.engine.plan, self.n_cols
+        is_whole = rows >= min(plan.tile_rows, self.n_rows) and cols >= min(plan.tile_cols, n_cols)
+        return UNROLL if is_whole else 1
 
     def write(self, name: str, live: _Live, cols: int, numbers: Sequence[str]) -> str:
         """Write the kernel of a tile; return its name."""
@@ -844,7 +852,7 @@ class _Tiles:
                 self._fetch(outs, rows)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
-            self.next_rows = self._next_rows(rows)
+            self.next_rows, self.unroll = self._next_rows(rows), self._unroll(rows, cols)
             zeros = [text.zero()] * (rows * n)
             totals = self._sum(self.levels, _At(lefts, right), zeros, range(rows))
             if self._is_direct(cols):
@@ -917,9 +925,8 @@ class _Tiles:
         stop: Number = size if size is not None else text.mul(text.argument("count"), self.scale)
         if dim in self.cut_guards:
             start, stop = self._limits(*self.cut_guards[dim], stop)
-        unroll = (
-            1 if inner or dim in self.cut_guards else UNROLL if size is None else min(UNROLL, size)
-        )
+        unroll = 1 if inner or dim in self.cut_guards else self.unroll
+        unroll = unroll if size is None else min(unroll, size)
         n_whole, _ = text.divided(stop, unroll)
         whole: Number = stop if unroll == 1 else text.mul(n_whole, unroll)
         with text.loop(start, whole, unroll, totals) as loop:
@@ -967,8 +974,8 @@ class _Tiles:
     def _fetch_rows(self, rows: Sequence[Place], index: Number) -> None:
         """Ask for what the next tile reads, which are streams that start anew: each line once."""
         text, element = self.text, self.engine.task.left.element
-        turns = LINE_BYTES // element.n_bytes // UNROLL
-        turn = text.divided(text.divided(index, UNROLL)[0], turns)[1]
+        turns = LINE_BYTES // element.n_bytes // self.unroll
+        turn = text.divided(text.divided(index, self.unroll)[0], turns)[1]
         step, (pointer, behind) = self.left_rows.step, rows[0]
         pointer = text.at(pointer, text.mul(turn, step), element)
         for row in range(0, len(rows), turns):

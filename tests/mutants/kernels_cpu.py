@@ -68,8 +68,8 @@ _choose.broken(
 _choose.broken(
     "choose-least-twice",
     "what is around the tiles counts twice in what a plan takes at least",
-    "        around += self._lifted(plan, blocks[0])",
-    "        around += around + self._lifted(plan, blocks[0])",
+    "return batch * around + sure, sure",
+    "return 2 * batch * around + sure, sure",
     "::test_no_plan_takes_less_than_its_least",
 )
 _choose.broken(

@@ -60,9 +60,23 @@ _engine.broken(
     _RANDOM,
 )
 _engine.broken(
+    "engine-rests-unrolled",
+    "tiles that are left over are unrolled like all others",
+    "return UNROLL if is_whole else 1",
+    "return UNROLL",
+    "test_described.py::test_a_tile_has_so_many_products",
+)
+_engine.broken(
+    "engine-nothing-unrolled",
+    "no tile is unrolled",
+    "return UNROLL if is_whole else 1",
+    "return 1",
+    "test_described.py::test_a_tile_has_so_many_products",
+)
+_engine.broken(
     "engine-tiles-of-any-block",
     "a register tile of one block serves all others, however they lie",
-    "key = *tiles.layout(live.rows), live, cols",
+    "key = *tiles.layout(live.rows, cols), live, cols",
     "key = live, cols",
     "::test_blocks_that_lie_otherwise_have_tiles_of_their_own",
 )
