@@ -20,7 +20,7 @@ from loopsched import Problem, conv2d, gemm, load_arch, search
 from loopsched.base.rows import Row
 from loopsched.base.statistics import rank_correlation
 from loopsched.codegen.choose import on_cores
-from loopsched.codegen.measure import chosen_plans, compiled_plan, measure_plans
+from loopsched.codegen.measure import MEASURED, chosen_plans, compiled_plan, measure_plans
 
 BUDGET_S = 15.0
 """For each of three times that plans of a problem are timed."""
@@ -62,7 +62,9 @@ def measured(problem: Problem, n: int) -> Row:
     """Time plans of a problem."""
     kernel = loopsched.compile(problem, "host", threads=1)
     timed = measure_plans(kernel, n, budget_s=BUDGET_S)
-    (kept,) = loopsched.compile(problem, "host", threads=1, measure=min(8, -(-n // 2))).schedules
+    (kept,) = loopsched.compile(
+        problem, "host", threads=1, measure=min(MEASURED, -(-n // 2))
+    ).schedules
     machine = on_cores(load_arch("host"), 1)
     return {
         "problem": problem.name,

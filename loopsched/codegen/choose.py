@@ -181,7 +181,7 @@ def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
 FIRST_PLANS = 8
 """So many plans, at least, are counted of those with each way's fastest register tile."""
 BEST_WAYS = 32
-"""So many ways to cut and pack, at most, are tried with all register tiles."""
+"""So many ways to cut and pack, or as many as plans are wanted, have all register tiles tried."""
 
 
 def ranked(
@@ -216,7 +216,7 @@ def ranked(
         cut = [sorted(way, key=lambda one: one[0]) for way in ways]
         ranking.count(chain(*(way[:1] for way in cut)), max(n, FIRST_PLANS))
         best = dict.fromkeys(way for *_, way in ranking.best() if way >= 0)
-        ranking.count(chain(*(cut[way][1:] for way in islice(best, BEST_WAYS))), n)
+        ranking.count(chain(*(cut[way][1:] for way in islice(best, max(n, BEST_WAYS)))), n)
     return [found[:3] for found in ranking.best()]
 
 

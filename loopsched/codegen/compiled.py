@@ -46,7 +46,7 @@ _NAME = "contract"
 _MOST_LAYOUTS = 64
 """Of one kernel whose machine code stays loaded: what is not used by another is let go."""
 _MOST_FUNCTIONS = 256
-_LEAST_ROUNDS, _COMPARED_S = 5, 0.5
+_LEAST_ROUNDS, _COMPARED_S = 5, 1.5
 """So often, and for so long, plans are timed in turn when the fastest of several is kept."""
 _BUILDING = RLock()
 """Held while a kernel is built: a process that is forked meanwhile would find it half built."""
