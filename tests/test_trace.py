@@ -45,13 +45,12 @@ def test_a_cache_of_lines_misses_what_lists_miss(lines: list[int], n_sets: int, 
     assert found == lru(lines, n_sets, ways)
 
 
-def written_out(m: int, n: int, k: int, tile: int) -> Iterator[tuple[int, int]]:
-    """Addresses and sizes of a product in tiles of some rows and one vector, nothing packed."""
+def written_out(tiles: list[range], n: int, k: int) -> Iterator[tuple[int, int]]:
+    """Addresses and sizes of a product in tiles of rows and one vector, nothing packed."""
     page = 4096
     for first in range(0, n, 8):
         lanes = min(8, n - first)
-        for top in range(0, m, tile):
-            rows = range(top, min(m, top + tile))
+        for rows in tiles:
             for at in range(k):
                 yield from vector(page + 4 * (at * n + first), lanes)
                 yield from ((4 * (row * k + at), 4) for row in rows)
@@ -69,12 +68,12 @@ def test_a_product_touches_what_is_written_out(
     n: int, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trace, "_ROOM", room)
-    m, k, tile = 10, 12, 4
+    m, k = 10, 12
     problem = gemm(m=m, n=n, k=k)
     (task,) = contractions(problem)
     walks = (Walk((dim,), 0, task.size(dim)) for dim in "MNK")
-    plan = Plan((), *walks, tile, 8, packs_right=False)
-    touched = list(written_out(m, n, k, tile))
+    plan = Plan((), *walks, 4, 8, packs_right=False)
+    touched = list(written_out([range(4), range(4, 7), range(7, 10)], n, k))
     at = places(problem, [(task, plan)], KIND)
     assert [at[name] for name in ("A", "B", "C", "", "end")] == [0, 4096, 8192, 12288, 12288]
     before = list(range(at[""] // 64))

@@ -16,6 +16,8 @@ from loopsched.codegen.plan import (
     Plan,
     Walk,
     chunks,
+    cut,
+    even,
     inner_sizes,
     length,
     merged_step,
@@ -256,9 +258,10 @@ class Model:
     def _lifted(self, plan: Plan, block: _Block) -> float:
         """Estimate what vectors and lines from L2 take at least, in blocks of the largest shape."""
         (n_rows, n_cols, _), costs = block.points, self._costs
-        tall, wide = min(plan.tile_rows, n_rows), min(plan.tile_cols, n_cols)
+        (tall, n_tall), *_ = even(n_rows, plan.tile_rows)
+        wide = min(plan.tile_cols, n_cols)
         panel, left = self._panel(plan, block, wide), self._left_tile(plan, block, tall).lines
-        n_tall, n_wide = n_rows // tall, n_cols // wide
+        n_wide = n_cols // wide
         times, found = block.times * n_wide, 0.0
         if self._block_level(block):
             found += times * panel.lines * costs["near"]
@@ -282,11 +285,10 @@ class Model:
         if found is None:
             costs, pace, tiles, stores = self._costs, 0.0, 0.0, 0.0
             for cols, n_cols in self._blocks(plan.cols):
-                for wide, n_wide in _parts(length(cols), plan.tile_cols):
+                for wide, n_wide in cut(length(cols), plan.tile_cols):
                     vectors = -(-wide // self.core.lanes)
                     for rows, n_rows in self._blocks(plan.rows):
-                        high = length(rows)
-                        for tall, n_tall in _parts(high, min(plan.tile_rows, high)):
+                        for tall, n_tall in even(length(rows), plan.tile_rows):
                             n = n_cols * n_wide * n_rows * n_tall
                             issue, wait = self._pace(plan, tall, vectors)
                             point = costs["issue"] * issue + costs["latency"] * wait
@@ -535,7 +537,7 @@ class Model:
         elif not right.guards and step != 1 and self._step(right, sums) == 1:
             found["transpose"] += times * -(-depth // lanes) * -(-width // lanes)
         else:
-            for wide, n in _parts(width, -(-plan.tile_cols // lanes) * lanes):
+            for wide, n in cut(width, -(-plan.tile_cols // lanes) * lanes):
                 self._runs(found, times * depth * n, wide, step)
 
     def _copy_left(self, found: Counts, plan: Plan, block: _Block) -> None:
@@ -545,7 +547,7 @@ class Model:
         step = self._step(left, block.rows)
         is_guarded = any(g.step(dim) for g in left.guards for dim in plan.rows.inner)
         if sums and left.step(sums[-1]) != 1 and step is not None and not is_guarded:
-            for tall, n in _parts(n_rows, min(plan.tile_rows, n_rows)):
+            for tall, n in even(n_rows, plan.tile_rows):
                 self._runs(found, block.times * depth * n, tall, step)
             return
         is_wide = rows and (not sums or abs(left.step(rows[-1])) < abs(left.step(sums[-1])))
@@ -595,13 +597,13 @@ class Model:
         n_rows, n_cols, _ = block.points
         level = self._tile_level(plan, block)
         n_tiles = -(-n_cols // plan.tile_cols)
-        for wide, n in _parts(n_cols, plan.tile_cols):
+        for wide, n in cut(n_cols, plan.tile_cols):
             pages, lines = self._panels(found, plan, block, (wide, n))
             self._tiles(found, plan, block, (wide, n), (level, pages, lines))
         if level > 1:
             walked = sum(
                 n * self._left_tile(plan, block, tall).lines
-                for tall, n in _parts(n_rows, min(plan.tile_rows, n_rows))
+                for tall, n in even(n_rows, plan.tile_rows)
             )
             self._take(found, block.kind, level, block.times * walked * (n_tiles - 1))
 
@@ -642,7 +644,7 @@ class Model:
         """
         task, (wide, n) = self.task, part
         (n_rows, n_cols, _), times = block.points, block.times * n
-        tall = min(plan.tile_rows, n_rows)
+        tall, _ = even(n_rows, plan.tile_rows)[0]
         tile, panel = self._left_tile(plan, block, tall), self._panel(plan, block, wide)
         level = max(self._level((panel.lines + tile.lines) * LINE), panel.level)
         again = times * panel.lines * (-(-n_rows // tall) - 1) if level else 0.0
@@ -679,7 +681,7 @@ class Model:
         vectors = -(-wide // core.lanes)
         each = block.times * n_wide
         first = int(fresh != again)
-        for tall, n_tall in _parts(n_rows, min(plan.tile_rows, n_rows)):
+        for tall, n_tall in even(n_rows, plan.tile_rows):
             n = each * n_tall
             left = self._left_tile(plan, block, tall).lines
             for lines, n_tiles in (
@@ -794,9 +796,3 @@ def slowest_share(threads: int, rounds: int, n_whole: int, rest: float) -> float
             clocks[one] += sizes[queues[whose].pop() % len(sizes)] / speeds[one]
         found += max(clocks) / total / len(SPEEDS)
     return found
-
-
-def _parts(total: int, each: int) -> list[tuple[int, int]]:
-    """Cut a length into equal parts and a rest: sizes with their counts."""
-    found = [(each, total // each)] if total >= each else []
-    return found + ([(total % each, 1)] if total % each else [])

@@ -146,7 +146,7 @@ def of_plan(
         for walk, chunk in ((plan.rows, engine.row_chunks), (plan.cols, engine.col_chunks))
     )
     tiles = _Tiles(engine, rows, cols, engine.col_chunks[0])
-    size, _, _, dim = tiles.levels[-1]
+    size, _, _, dim = tiles.levels(plan.tile_rows)[-1]
     is_single = dim in tiles.cut_guards or dim in tiles.row_guards
     unroll = 1 if is_single else UNROLL if size is None else min(UNROLL, size)
     inner = tuple(one for one in plan.sums.inner if task.size(one) > 1)

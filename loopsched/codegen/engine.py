@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Guard, Operand
@@ -15,6 +16,8 @@ from loopsched.codegen.plan import (
     Sizes,
     Walk,
     chunks,
+    cut,
+    even,
     inner_sizes,
     length,
     merged_step,
@@ -159,8 +162,6 @@ class Engine:
 
     def left_pitch(self) -> int:
         """Elements between packed rows of the left operand, or between points of its sum."""
-        if self.is_left_panel:
-            return self.plan.tile_rows
         if self.is_left_wide:
             chunk = max(self.row_chunks)
             vectors = -(-length(inner_sizes(self.task, self.plan.rows, chunk)) // self.lanes)
@@ -173,8 +174,7 @@ class Engine:
         if not self.plan.packs_left:
             return 0
         rows = max(length(inner_sizes(self.task, self.plan.rows, one)) for one in self.row_chunks)
-        tiles = -(-rows // self.plan.tile_rows) * self.plan.tile_rows
-        size = tiles * (self.max_sum if self.is_left_panel else self.left_pitch())
+        size = rows * (self.max_sum if self.is_left_panel else self.left_pitch())
         if self.is_left_wide:
             size = self.max_sum * self.left_pitch()
         return -(-(size + 2 * self.lanes) // 1024) * 1024
@@ -359,19 +359,19 @@ class Engine:
         col_dims = inner_sizes(task, plan.cols, col_chunk)
         tiles = _Tiles(self, row_dims, col_dims, col_chunk)
         n_rows, n_cols = length(row_dims), length(col_dims)
-        high, wide = min(plan.tile_rows, n_rows), min(plan.tile_cols, n_cols)
-        row_parts = tiles.alike(_cut(n_rows, high))
+        row_parts = tiles.alike(_runs(even(n_rows, plan.tile_rows)))
+        col_parts = _runs(cut(n_cols, min(plan.tile_cols, n_cols)))
         numbers = ["count", "first", *(f"p{number}" for number in range(len(self.skipped)))]
         names = {
             (live, cols): self._tile(tiles, live, cols, numbers)
             for live in dict.fromkeys(live for _, live in row_parts)
-            for _, _, cols in _cut(n_cols, wide)
+            for _, _, cols in col_parts
         }
         pointers = ("left", "right", "out")
         with text.function(f"{self.name}_block_{row_chunk}_{col_chunk}", pointers, numbers):
             given = [text.argument(one) for one in pointers]
             passed = [text.argument(one) for one in numbers]
-            for col_part in _cut(n_cols, wide):
+            for col_part in col_parts:
                 with text.loop(*col_part) as across:
                     for row_part, live in row_parts:
                         with text.loop(*row_part) as down:
@@ -410,7 +410,7 @@ class Engine:
         step = merged_step(task.right, dims) or 0
         width, parts = length(dims), []
         if self.is_turned(chunk):
-            self._write_turned(chunk, _cut(width, pitch), step)
+            self._write_turned(chunk, _runs(cut(width, pitch)), step)
             return
         panel, lane = _Flat("panel", step * pitch), _Flat("lane", step)
         whole, rest = divmod(width, pitch)
@@ -445,7 +445,7 @@ class Engine:
                     source = text.at(text.argument("source"), text.mul(panels.index, step), element)
                     target = text.mul(panels.index, self.max_sum)
                     target = text.at(text.argument("target"), target, text.element)
-                    for square in _cut(width, text.lanes):
+                    for square in _runs(cut(width, text.lanes)):
                         part = (square[2], pitch, step)
                         with text.loop(*square) as across:
                             here = text.at(source, text.mul(across.index, step), element)
@@ -479,22 +479,20 @@ class Engine:
     def _write_pack_left(self, chunk: int) -> None:
         plan, task = self.plan, self.task
         dims = inner_sizes(task, plan.rows, chunk)
-        pitch = self.left_pitch()
         if not self.is_left_panel:
+            pitch = self.left_pitch()
             if self.is_left_wide:
                 spans = [*self._sum_dims(pitch), *_spans(dims, 1)]
             else:
                 spans = [*_spans(dims, pitch), *self._sum_dims(1)]
             self._write_pack("left", chunk, [spans])
             return
-        step = merged_step(task.left, dims) or 0
-        n_rows, parts = length(dims), []
-        high = min(pitch, n_rows)
-        panel, lane = _Flat("panel", step * pitch), _Flat("lane", step)
-        for whole, rows, first in ((n_rows // high, high, 0), (1, n_rows % high, n_rows // high)):
-            if rows and whole:
-                place = _Span(panel, whole, pitch * self.max_sum, first)
-                parts.append([place, *self._sum_dims(pitch), _Span(lane, rows, 1)])
+        step, parts = merged_step(task.left, dims) or 0, []
+        for start, stop, high in _runs(even(length(dims), plan.tile_rows)):
+            place = _Span(_Flat("start", step), 1, self.max_sum, start)
+            panels = _Span(_Flat("panel", step * high), (stop - start) // high, high * self.max_sum)
+            lane = _Span(_Flat("lane", step), high, 1)
+            parts.append([place, panels, *self._sum_dims(high), lane])
         self._write_pack("left", chunk, parts)
 
     def _write_pack(self, side: str, chunk: int, parts: Sequence[Sequence[_Span]]) -> None:
@@ -686,11 +684,10 @@ class _Copy:
         return text.picked(halves[0], halves[1], 0, 2)
 
 
-def _cut(total: int, each: int) -> list[tuple[int, int, int]]:
-    """Cut a length into equal parts and a rest: start, stop and step of each kind."""
-    whole = total // each * each
-    parts = [(0, whole, each), (whole, total, total - whole)]
-    return [part for part in parts if part[0] < part[1]]
+def _runs(parts: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Place parts of a length one behind the other: start, stop and step of each kind."""
+    ends = [0, *accumulate(size * n for size, n in parts)]
+    return [(*ends, size) for ends, (size, _) in zip(pairwise(ends), parts, strict=True)]
 
 
 class _Level(NamedTuple):
@@ -747,11 +744,12 @@ class _Tiles:
                 self.row_guards[dim] = guard, row[0]
             else:
                 self.cut_guards[dim] = guard, f"p{number}"
-        self.levels = self._levels(col_chunk)
+        self.pitch = engine.right_pitch(col_chunk)
+        self.scale = 1
+        """Steps of the outermost loop of the sum for each that is asked for."""
         if plan.packs_left:
-            pitch = engine.left_pitch()
             by_sum = engine.is_left_panel or engine.is_left_wide
-            self.left_rows = Line(1 if by_sum else pitch)
+            self.left_rows = Line(1 if by_sum else engine.left_pitch())
             self.left_tile = engine.max_sum if engine.is_left_panel else self.left_rows.step
         else:
             self.left_rows, self.left_tile = engine._line(task.left, rows), 1
@@ -791,23 +789,18 @@ class _Tiles:
             for at in range(self.engine.task.size(dim))
         )
 
-    def _levels(self, col_chunk: int) -> list[_Level]:
-        """Loops of a sum, outermost first."""
+    def levels(self, rows: int) -> list[_Level]:
+        """Loops of the sum of a tile of so many rows, outermost first."""
         engine, plan, task = self.engine, self.engine.plan, self.engine.task
         found: list[_Level] = []
-        run = 1
-        self.pitch = pitch = engine.right_pitch(col_chunk)
-        by_sum = engine.is_left_panel or engine.is_left_wide
+        run = self.scale = 1
+        pitch = rows if engine.is_left_panel else engine.left_pitch() if engine.is_left_wide else 1
         for number, (dim, size) in reversed(list(enumerate(engine._sum_inner))):
-            if plan.packs_left:
-                left = run * (engine.left_pitch() if by_sum else 1)
-            else:
-                left = task.left.step(dim)
-            right = run * pitch if plan.packs_right else task.right.step(dim)
+            left = run * pitch if plan.packs_left else task.left.step(dim)
+            right = run * self.pitch if plan.packs_right else task.right.step(dim)
             found.append(_Level(None if number == 0 else size, left, right, dim))
             run *= size
         merged: list[_Level] = []
-        self.scale = 1  # steps of the outermost loop for each that is asked for
         guarded = {*self.cut_guards, *self.row_guards}
         for level in found:
             below, far, wide, dim = merged[0] if merged else _Level(None, 0, 0)
@@ -825,14 +818,15 @@ class _Tiles:
     def layout(self, rows: int, cols: int) -> tuple[object, ...]:
         """Give all that kernels of such tiles take from their block."""
         lines = self.left_rows, self.right_cols, self.out_rows, self.out_cols
-        steps = self.left_tile, self.right_tile, self.pitch, self.scale, *self.levels
+        levels = self.levels(rows)
+        steps = self.left_tile, self.right_tile, self.pitch, self.scale, *levels
         paced = self._next_rows(rows), self._unroll(rows, cols)
         return lines, steps, *self.cut_guards.items(), *self.row_guards, *paced
 
     def _unroll(self, rows: int, cols: int) -> int:
-        """Say by how much sums are unrolled: not in what few tiles of a block leave over."""
-        plan, n_cols = self.engine.plan, self.n_cols
-        is_whole = rows >= min(plan.tile_rows, self.n_rows) and cols >= min(plan.tile_cols, n_cols)
+        """Say by how much sums are unrolled: only in the highest and widest tiles of a block."""
+        (highest, _), *_ = even(self.n_rows, self.engine.plan.tile_rows)
+        is_whole = rows == highest and cols >= min(self.engine.plan.tile_cols, self.n_cols)
         return UNROLL if is_whole else 1
 
     def write(self, name: str, live: _Live, cols: int, numbers: Sequence[str]) -> str:
@@ -854,7 +848,7 @@ class _Tiles:
             self.live, self.shape = dict(live.steps), (rows, n)
             self.next_rows, self.unroll = self._next_rows(rows), self._unroll(rows, cols)
             zeros = [text.zero()] * (rows * n)
-            totals = self._sum(self.levels, _At(lefts, right), zeros, range(rows))
+            totals = self._sum(self.levels(rows), _At(lefts, right), zeros, range(rows))
             if self._is_direct(cols):
                 self._finish(outs, totals, n)
             elif self._is_turned:

@@ -139,6 +139,31 @@ def skips(task: Contraction, plan: Plan) -> bool:
     return True
 
 
+def cut(total: int, each: int) -> list[tuple[int, int]]:
+    """Cut a length into equal parts and a rest: sizes with their counts.
+
+    Examples
+    --------
+    >>> cut(168, 9)
+    [(9, 18), (6, 1)]
+    """
+    found = [(each, total // each)] if total >= each else []
+    return found + ([(total % each, 1)] if total % each else [])
+
+
+def even(total: int, most: int) -> list[tuple[int, int]]:
+    """Cut a length into as few parts as can be, as even as can be: sizes with their counts.
+
+    Examples
+    --------
+    >>> even(168, 9), even(10, 9)
+    ([(9, 16), (8, 3)], [(5, 2)])
+    """
+    n = -(-total // most)
+    size, larger = divmod(total, n)
+    return [(size + 1, larger), (size, n - larger)] if larger else [(size, n)]
+
+
 def roles(task: Contraction) -> dict[str, list[str]]:
     """Sort dimensions by the operands that they move over."""
     found: dict[str, list[str]] = {"batch": [], "rows": [], "cols": [], "sums": []}

@@ -60,6 +60,20 @@ _engine.broken(
     _RANDOM,
 )
 _engine.broken(
+    "engine-panels-overlap",
+    "panels of the left operand lie as if the tiles before them were as high",
+    'place = _Span(_Flat("start", step), 1, self.max_sum, start)',
+    'place = _Span(_Flat("start", step), 1, self.max_sum, start // high * high)',
+    "::test_llvm_computes_random_kernels",
+)
+_engine.broken(
+    "engine-panels-of-tall-tiles",
+    "all panels of the left operand have the pitch of the highest",
+    "pitch = rows if engine.is_left_panel",
+    "pitch = engine.plan.tile_rows if engine.is_left_panel",
+    "::test_llvm_computes_random_kernels",
+)
+_engine.broken(
     "engine-rests-unrolled",
     "tiles that are left over are unrolled like all others",
     "return UNROLL if is_whole else 1",
