@@ -10,15 +10,14 @@ from kernel_fuzz import case
 
 from loopsched import (
     Problem,
+    ProblemError,
     conv2d,
     einsum,
     gemm,
     kernel_schedules,
     load_arch,
 )
-from loopsched import (
-    compile as compiled,
-)
+from loopsched import compile as compiled
 from loopsched.cli import run
 from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import contractions
@@ -26,7 +25,7 @@ from loopsched.codegen.described import KernelSchedule, of_plan
 from loopsched.codegen.element import FP32
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
-from loopsched.codegen.plan import even
+from loopsched.codegen.plan import Plan, Walk, even
 from loopsched.codegen.window import Window
 
 SERVER = load_arch("epyc_9654")
@@ -127,6 +126,28 @@ def test_words(problem: Problem, text: str) -> None:
 def test_what_is_told_is_what_is_compiled(problem: Problem) -> None:
     kernel = compiled(problem, "host", bias=(), relu=False)
     assert kernel.schedules == kernel_schedules(problem, "host", threads=kernel.threads)
+
+
+def test_the_tile_that_is_told_is_the_highest_that_is_written() -> None:
+    (task,) = contractions(gemm(m=60, n=64, k=64))
+    walks = Walk(("M",), 0, 60), Walk(("N",), 0, 64), Walk(("K",), 0, 64)
+    plan = Plan((), *walks, 28, 16)
+    assert "tile 20 M x 16 N" in of_plan(task, plan, KIND, 1, 0.0).text()
+    text = LlvmText(*KIND)
+    Engine(text, task, plan, "f").write()
+    assert set(re.findall(r"define [^\n]*@f_tile\d+_(\d+)_", text.text())) == {"20"}
+
+
+def test_what_is_asked_for_is_checked_as_for_kernels() -> None:
+    problem = gemm(m=4, n=4, k=4)
+    for given, told in (
+        ({"data_type": "fp16"}, "data_type is 'fp16'"),
+        ({"threads": -1}, "threads is -1"),
+        ({"threads": "2"}, "threads is '2'"),
+        ({"threads": 97}, "threads is 97; 'epyc_9654' has 96 cores"),
+    ):
+        with pytest.raises(ProblemError, match=told):
+            kernel_schedules(problem, SERVER, **given)  # type: ignore[arg-type]
 
 
 def test_a_search_for_a_cpu_tells_of_kernels(capsys: pytest.CaptureFixture[str]) -> None:

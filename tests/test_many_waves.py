@@ -22,7 +22,7 @@ from loopsched.models.replay import Nest, Pool
 from loopsched.models.score import level_traffic
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.nests.notation import parse_schedule
-from loopsched.problems.builders import conv2d, gemm
+from loopsched.problems.builders import affine, conv2d, gemm
 from loopsched.problems.problem import Axis, Problem, Tensor
 
 RATES = (("int8", 3.0), ("fp16", 4.0), ("fp32", 4.0))
@@ -251,6 +251,22 @@ def test_steps_and_lists_at_once_are_what_is_found_one_by_one(
         n_waves, _ = compared(rng, problems, raised, grids, 150)
         assert n_waves > 40, problems
     assert n_inside[0] > 300
+
+
+@pytest.mark.parametrize("order", [(20, 36), (36, 20)])
+def test_what_takes_too_much_alone_is_not_found_by_the_way(
+    order: tuple[int, int], raised: Raised
+) -> None:
+    """Steps of three loops: of schedules that differ in one, each spends what it does alone."""
+    dims = dict.fromkeys("DEFG", 7) | {"K": 79}
+    problem = affine(dims, {"A": "D E K", "B": "F G K", "C": "D E F G"}, element_bytes=4)
+    levels = Level("DRAM", "memory", None), Level("L2", "cache", 8072, bandwidth_bytes_per_s=1.0)
+    arch = Arch("m", levels, Compute("SM", 20, 1.0, 1.0, (("fp32", 256),), lane_unit="lane"))
+    around = "D:7 E:7 F:7 G:7 D:6@SM E:6@SM F:6@SM G:6@SM D:5@lane E:5@lane F:5@lane G:5@lane"
+    nests = [parse_schedule(f"{around} K:79 K:{step} K:4", problem) for step in order]
+    promises._desk.cache_clear()
+    found = evaluate_many(problem, nests, arch).dram_bytes.tolist()
+    assert found == [{20: 195412, 36: 200468}[step] for step in order]
 
 
 def test_schedules_that_differ_in_one_loop(raised: Raised) -> None:

@@ -238,6 +238,14 @@ def test_plans_are_compared_for_a_while(
     assert [one.plan for one in kernel.parts(kernel._plain_steps())] == [seen[1].plan]
 
 
+def test_what_plans_are_timed_with_may_be_too_much() -> None:
+    problem = gemm(m=10**6, n=10**6, k=10**6)
+    with pytest.raises(ProblemError, match=r"arrays that plans are timed with take 12\.00 TB"):
+        compiled(problem, HOST, threads=1, measure=2)
+    given = ["run", "gemm:m=1000000,n=1000000,k=1000000", "--threads", "1", "--measure", "2"]
+    assert run(given) == 3
+
+
 def test_stored_numbers() -> None:
     given = np.array([1.0, 257.0, -3.5])  # 257 lies between 256 and 258
     assert numbers(stored(given, BF16), BF16).tolist() == [1.0, 256.0, -3.5]

@@ -25,6 +25,23 @@ from loopsched.codegen.measure import (
 )
 from loopsched.validation import cpu
 
+
+def test_plans_that_are_drawn_compute_what_others_do() -> None:
+    """Parts of sums are not rounded to bf16 in between."""
+    kernel = compiled(gemm(m=20, n=17, k=300), "host", threads=1, data_type="bf16")
+    a, b = (random_array(kernel.shapes[name], kernel.element(name), 1) for name in "AB")
+    found = []
+    for _, plans in chosen_plans(kernel, 16):
+        for cycles, task, plan in plans:
+            part, out = compiled_plan(kernel, cycles, task, plan), kernel.empty("C")
+            out.fill(0)
+            given = {"A": a, "B": b, "C": out}
+            kernel._share(part, [given[name].ctypes.data for name in part.tensors])
+            found.append(out)
+    assert len(found) == 16
+    assert all(np.array_equal(one, found[0]) for one in found)
+
+
 ROW = {"problem": "one", "bound_s": 1e-6, "estimate_s": 3e-6, "measured_s": 2e-6}
 ROWS = [
     ROW,

@@ -751,6 +751,23 @@ def test_only_promised_values_have_proofs() -> None:
         proof_of(less)
 
 
+def test_an_order_of_items_that_a_log_finds_better_is_proven_of() -> None:
+    """Replays charge this schedule more than its items in another order."""
+    windows = {"w": "2*R-1<22", "v": "P", "y": "2*P<1 3*R-2<27"}
+    problem = loopsched.affine({"P": 2, "R": 12}, windows, element_bytes=2)
+    levels = (
+        Level("DRAM", "memory", None),
+        Level("L3", "cache", 20, bandwidth_bytes_per_s=1.0),
+        Level("L2", "cache", 17, bandwidth_bytes_per_s=1.0),
+        Level("L1", "cache", 9, instances=3, unit="PE", bandwidth_bytes_per_s=1e6),
+    )
+    compute = Compute("PE", 3, 1.0, 1.0, (("fp16", 8.0),), lane_unit="lane")
+    arch = Arch("m", levels, compute)
+    found = loopsched.search(problem, arch, objective="dram_bytes", budget=200_000)
+    verdict = loopsched.verify_proof(found.proof)
+    assert verdict.bound <= verdict.best < found.certificate.value
+
+
 # ---- rules against every way to cut
 
 

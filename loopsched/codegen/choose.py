@@ -17,6 +17,7 @@ from loopsched.codegen.plan import (
     Walk,
     chunks,
     inner_sizes,
+    is_rounded,
     length,
     merged_step,
     roles,
@@ -120,8 +121,7 @@ def candidates(task: Contraction) -> Iterator[Plan]:
     widths = (32, 64, 128, 200, 400) if slides else (64, 200, 400, 800, 1600)
     col_walks = _walks(task, cols, (*widths, 1 << 40))
     depths = (256, 512, 1024, *((2500, 5000) if slides else ()))
-    is_narrow = out.element.n_bytes < 4
-    sum_walks = _walks(task, sums, (1 << 40,) if is_narrow else depths)
+    sum_walks = _walks(task, sums, (1 << 40,) if is_rounded(task) else depths)
     for walks in product(row_walks, col_walks, sum_walks):
         yield from _packed(task, Plan(tuple(kinds["batch"]), *walks, 1, 1))
 
@@ -178,8 +178,10 @@ def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
     return walk._replace(block=min(size, -(-each // tile) * tile))
 
 
+FIRST_TILES = 4
+"""So many register tiles of each way to cut and pack are tried first."""
 FIRST_PLANS = 8
-"""So many plans, at least, are counted of those with each way's fastest register tile."""
+"""So many plans with these, at least, are counted."""
 BEST_WAYS = 32
 """So many ways to cut and pack, or as many as plans are wanted, have all register tiles tried."""
 
@@ -196,7 +198,7 @@ def ranked(
 
     The operand ``given``, if any, comes packed where plans pack it for columns.
     With ``n``, only about the first ``n`` are wanted: each way to cut and pack is tried
-    with the register tile that multiplies fastest, and the best ways with all of them.
+    with the register tiles that multiply fastest, and the best ways with all of them.
     """
     ranking, ways = Ranking(threads), list[list[_Way]]()
     for one in (task, task.swapped()):
@@ -214,9 +216,10 @@ def ranked(
         ranking.count(chain(*ways))
     else:
         cut = [sorted(way, key=lambda one: one[0]) for way in ways]
-        ranking.count(chain(*(way[:1] for way in cut)), max(n, FIRST_PLANS))
-        best = dict.fromkeys(way for *_, way in ranking.best() if way >= 0)
-        ranking.count(chain(*(cut[way][1:] for way in islice(best, max(n, BEST_WAYS)))), n)
+        ranking.count(chain(*(way[:FIRST_TILES] for way in cut)), max(n, FIRST_PLANS))
+        counted = dict.fromkeys(way for *_, way in ranking.best() if way >= 0)
+        best = islice(counted, max(n, BEST_WAYS))
+        ranking.count(chain(*(cut[way][FIRST_TILES:] for way in best)), n)
     return [found[:3] for found in ranking.best()]
 
 

@@ -32,7 +32,7 @@ from loopsched.codegen.engine import Engine
 from loopsched.codegen.epilogue import Epilogue, bias_steps
 from loopsched.codegen.general import Nest
 from loopsched.codegen.llvm_text import LlvmText
-from loopsched.codegen.memory import PAGE, aligned
+from loopsched.codegen.memory import PAGE, aligned, refuse_more
 from loopsched.codegen.plan import Plan
 from loopsched.codegen.stages import General
 from loopsched.codegen.threads import crew, n_cpus
@@ -295,11 +295,15 @@ class CompiledKernel:
 
     def _fastest(self, parts: list[Part], steps: Mapping[str, Sequence[int]]) -> Part:
         """Run parts in turn, and give the one that takes least."""
-        rooms = {}
-        for name, shape in self.shapes.items():
-            reach = sum((n - 1) * step for n, step in zip(shape, steps[name], strict=True)) + 1
-            rooms[name] = aligned((reach,), self.element(name).numpy)
-            rooms[name].fill(0)  # what was never written would be read from one page
+        reach = {
+            name: sum((n - 1) * step for n, step in zip(shape, steps[name], strict=True)) + 1
+            for name, shape in self.shapes.items()
+        }
+        n_bytes = sum(n * self.element(name).n_bytes for name, n in reach.items())
+        refuse_more(self.problem.name, "arrays that plans are timed with", n_bytes)
+        rooms = {name: aligned((n,), self.element(name).numpy) for name, n in reach.items()}
+        for one in rooms.values():
+            one.fill(0)  # what was never written would be read from one page
         packed = [self._new_room(part.packed_bytes) for part in parts]
         rounds, end = list[list[float]](), perf_counter() + _COMPARED_S
         while len(rounds) < _LEAST_ROUNDS or perf_counter() < end:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
+from loopsched.base.arguments import Checker
+from loopsched.base.errors import ProblemError
 from loopsched.base.rows import Row
 from loopsched.base.units import count
 from loopsched.codegen.choose import core_of, ranked
@@ -15,7 +17,7 @@ from loopsched.codegen.element import DATA_TYPES, Element, type_of
 from loopsched.codegen.engine import UNROLL, Engine, _Tiles
 from loopsched.codegen.general import Nest
 from loopsched.codegen.llvm_text import LlvmText
-from loopsched.codegen.plan import Plan, Walk, chunks, inner_sizes, length, roles
+from loopsched.codegen.plan import Plan, Walk, chunks, even, inner_sizes, length, roles
 from loopsched.codegen.stages import General
 from loopsched.machines.arch_file import as_arch
 from loopsched.problems.problem import Problem
@@ -152,7 +154,7 @@ def of_plan(
     inner = tuple(one for one in plan.sums.inner if task.size(one) > 1)
     return KernelSchedule(
         tuple(loops),
-        plan.tile_rows,
+        even(length(rows), plan.tile_rows)[0][0],
         plan.tile_cols,
         plan.rows.inner,
         plan.cols.inner,
@@ -249,9 +251,15 @@ def kernel_schedules(
     >>> kernel_schedules(gemm(m=512, n=512, k=512), "epyc_9654", threads=1)[0].vector
     'N'
     """
-    types = DATA_TYPES[type_of(problem) if data_type is None else data_type]
-    core, cores = core_of(as_arch(arch), types.compute.n_bytes)
-    n, kind = threads or cores, (types.compute, core.lanes)
+    check, machine = Checker("kernel_schedules", ProblemError), as_arch(arch)
+    given = type_of(problem) if data_type is None else data_type
+    types = DATA_TYPES[check.choice("data_type", given, tuple(DATA_TYPES))]
+    core, cores = core_of(machine, types.compute.n_bytes)
+    n = cores if threads is None else check.count("threads", threads)
+    if n > cores:
+        check.fault(f"threads is {n}; '{machine.name}' has {count(cores, 'core')}")
+    check.finish()
+    kind = types.compute, core.lanes
     elements = dict.fromkeys((tensor.name for tensor in problem.tensors), types.read)
     elements[problem.output] = types.out
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from loopsched.base.arrays import Array
-from loopsched.base.errors import LoopschedError, ProblemError
+from loopsched.base.errors import LoopschedError
 from loopsched.base.rows import Row
-from loopsched.base.units import scaled
 from loopsched.codegen.choose import is_read_in_place, on_cores, ranked
 from loopsched.codegen.compiled import CompiledKernel, Part, build
 from loopsched.codegen.compiled import compile as compiled
@@ -27,9 +25,9 @@ from loopsched.codegen.described import of_plan
 from loopsched.codegen.element import Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
-from loopsched.codegen.memory import aligned
+from loopsched.codegen.memory import aligned, refuse_more
 from loopsched.codegen.onnx_layer import onnx_layer
-from loopsched.codegen.plan import Plan, Walk, inner_sizes, length, roles
+from loopsched.codegen.plan import Plan, Walk, inner_sizes, is_rounded, length, roles
 from loopsched.codegen.reference import blas_on, reference
 from loopsched.machines.arch import Arch
 from loopsched.models.score import Evaluation
@@ -171,12 +169,7 @@ def _fits(kernel: CompiledKernel) -> None:
     sizes = {name: math.prod(shape) for name, shape in kernel.shapes.items()}
     needed = sum(n * (8 + kernel.element(name).n_bytes) for name, n in sizes.items())
     needed += 16 * max(sizes.values())  # the last one drawn, as whole numbers and as real ones
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > there:
-        raise ProblemError(
-            f"'{kernel.problem.name}': its arrays, and those that it is checked with, take "
-            f"{scaled(needed, 'B')}; this machine has {scaled(there, 'B')}"
-        )
+    refuse_more(kernel.problem.name, "its arrays, and those that it is checked with,", needed)
 
 
 TICK_S = 0.006
@@ -442,6 +435,8 @@ def _drawn(task: Contraction, kernel: CompiledKernel, draw: random.Random) -> Ch
 
     def walk(kind: str, operand: Operand) -> Walk:
         dims = tuple(sorted(kinds[kind], key=lambda dim: -abs(operand.step(dim))))
+        if kind == "sums" and is_rounded(one):
+            return Walk(dims, 0, one.size(dims[0]) if dims else 1)
         cut = draw.randrange(len(dims)) if dims else 0
         return Walk(dims, cut, draw.randint(1, one.size(dims[cut])) if dims else 1)
 

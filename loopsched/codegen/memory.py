@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from loopsched.base.arrays import Array
+from loopsched.base.errors import ProblemError
+from loopsched.base.units import scaled
 
 LINE, PAGE = 64, 4096
 
@@ -40,3 +43,26 @@ def aligned(
     first = -raw.ctypes.data % to
     found: Array = raw[first : first + n_bytes].view(kind).reshape(shape)
     return found
+
+
+def refuse_more(problem: str, what: str, n_bytes: int) -> None:
+    """Refuse what this machine has no memory for.
+
+    Raises
+    ------
+    ProblemError
+        If it takes more.
+
+    Examples
+    --------
+    >>> refuse_more("one", "its arrays", 10**18)
+    Traceback (most recent call last):
+        ...
+    loopsched.base.errors.ProblemError: 'one': its arrays take 1 EB; this machine has ...
+    """
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if n_bytes > there:
+        raise ProblemError(
+            f"'{problem}': {what} take {scaled(n_bytes, 'B')}; this machine has "
+            f"{scaled(there, 'B')}"
+        )

@@ -139,6 +139,11 @@ def skips(task: Contraction, plan: Plan) -> bool:
     return True
 
 
+def is_rounded(task: Contraction) -> bool:
+    """Whether the output would round the sums of a block: then none is cut."""
+    return task.out.element.n_bytes < 4
+
+
 def cut(total: int, each: int) -> list[tuple[int, int]]:
     """Cut a length into equal parts and a rest: sizes with their counts.
 

@@ -595,6 +595,16 @@ def look_ahead(w: Ints, loops: Ints, ends: Ints, i: int) -> None:
     w[MORE, N_AHEAD] = n
 
 
+@part
+def _n_steps(w: Ints, along: int, first: int, end: int) -> int:
+    """Count the steps that some loops make along a dimension."""
+    steps, left = 1, w[SIZES, along]
+    for k in range(first, end):
+        steps *= -(-left // w[IN_EXTENT, k])
+        left = w[IN_EXTENT, k]
+    return int(steps)
+
+
 @jit
 def _list_cuts(
     w: Ints, along: int, depth: int, pool: int, first: int, most_steps: int, most_boxes: float
@@ -616,8 +626,8 @@ def _list_cuts(
         w[IN_EXTENT, first] = other
         first_step, last_step = _steps(w, depth, pool)
         is_alike = is_new and begin == first_step and end == last_step
-        is_small = -(-w[SIZES, along] // other) <= most_steps and _n_boxes(w, depth) <= most_boxes
-        if is_alike and is_small:
+        is_few = _n_steps(w, along, first, end) <= most_steps
+        if is_alike and is_few and _n_boxes(w, depth) <= most_boxes:
             runs = np.concatenate((runs, _list_runs(w, along, depth)))
             ends[n + 1] = runs.shape[0]
             w[TRIED + n, STEP_LOOP], w[TRIED + n, STEP_EXTENT] = first, other
@@ -731,14 +741,11 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
     n_loops = depth + first - end
     loops, groups = np.zeros((n_loops, 6), np.int64), np.zeros((n_loops, 5), np.int64)
     n_groups, picks = _write_loops(w, level, first, end, loops, groups)
-    visits = work = 1
+    visits = 1
     for i in range(n_loops):
         visits *= loops[i, 3]
-    for i in range(first, end):
-        work *= -(-w[LEFT, along] // w[IN_EXTENT, i])
-        w[LEFT, along] = w[IN_EXTENT, i]
     w[TRIED, OUTCOME] = TOO_MUCH
-    if work * visits * picks > 8 * PROMISE_EFFORT:
+    if _n_steps(w, along, first, end) * visits * picks > 8 * PROMISE_EFFORT:
         return 1
     every = np.zeros(w[NOW, N_TENSORS], np.int64)
     chosen = every[: _choose(w, pool, every)]

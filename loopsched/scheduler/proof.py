@@ -88,12 +88,13 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
         raise ConstraintError(
             f"problem '{problem.name}': a log lists items, and {n_items:,} are too many"
         )
-    schedule, best = witness_of(result)
-    if float(best) < certificate.value * (1 - 1e-9):
+    promised = objective_value(result.evaluation, result.objective)
+    if promised != certificate.value:
         raise ConstraintError(
             f"problem '{problem.name}': the search's value {certificate.value!r} is not "
-            f"the promised one, {float(best)!r}; only promised values have proofs"
+            f"the promised one, {promised!r}; only promised values have proofs"
         )
+    schedule, best = witness_of(result)
     least = Fraction(certificate.lower_bound)
     is_met = best <= least * Fraction(1 + 1e-9)
     found = highest_of_all(result, best if is_met else min(best, least), max_boxes)

@@ -11,8 +11,8 @@ _proof = In("scheduler/proof.py", "test_verify.py")
 _proof.broken(
     "proof-of-any-value",
     "a value that is no promise gets a proof",
-    "    if float(best) < certificate.value * (1 - 1e-9):\n",
-    "    if float(best) < 0:\n",
+    "if promised != certificate.value:",
+    "if promised > 2 * certificate.value:",
     "::test_only_promised_values_have_proofs",
 )
 _proof.broken(

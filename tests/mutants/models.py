@@ -791,6 +791,13 @@ _levels.broken(
     "if runs_on and not _raise_waves(w, level, BEHIND, True):",
     "if not runs_on and not _raise_waves(w, level, BEHIND, True):",
 )
+_waves.broken(
+    "waves-steps-of-the-last-loop",
+    "of loops that make steps only the last counts in what a replay may take",
+    "steps *= -(-left // w[IN_EXTENT, k])",
+    "steps = -(-left // w[IN_EXTENT, k])",
+    "test_many_waves.py::test_what_takes_too_much_alone_is_not_found_by_the_way",
+)
 
 MODELS = tuple(
     mutant
