@@ -50,11 +50,37 @@ def test_several_faults_are_one_error_with_a_line_each() -> None:
     assert error.problems == ("layer 0: no 'op'", "layer 1: n is 0")
 
 
+def test_any_fault_is_refused() -> None:
+    WorkloadError.refuse("x.json", [])
+    for faults in (["n is 0"], ["n is 0", "m is 0"]):
+        with pytest.raises(WorkloadError) as caught:
+            WorkloadError.refuse("x.json", iter(faults))
+        assert list(caught.value.problems) == faults
+
+
+def test_a_fault_is_one_of_the_file_that_it_is_found_in() -> None:
+    with pytest.raises(InputError, match=r"^a.yaml: n is 0$") as caught, ArchError.at("a.yaml"):
+        raise WorkloadError("n is 0")
+    assert type(caught.value) is ArchError
+
+
+def test_faults_of_a_part_are_all_told() -> None:
+    faults = ["no 'op'"]
+    with errors.gathered(faults, "layer 1: "):
+        raise WorkloadError.joined("x.json", ["n is 0", "m is 0"])
+    assert faults == ["no 'op'", "layer 1: n is 0", "layer 1: m is 0"]
+
+
 @pytest.mark.parametrize(
     ("word", "allowed", "message"),
     [
         ("strde", ["stride", "padding"], "did you mean 'stride'? (allowed: stride padding)"),
         ("TITAN_V", ["titan_v", "v100"], "did you mean 'titan_v'? (allowed: titan_v v100)"),
+        (
+            "gtx_1080_ti_oc_edition",
+            ["1080", "gtx_1080_ti", "edition"],
+            "did you mean 'gtx_1080_ti'? (allowed: 1080 gtx_1080_ti edition)",
+        ),
         ("zz", ["N", "K"], "allowed: N K"),
         ("x", [], "allowed: none"),
     ],

@@ -219,9 +219,54 @@ _units.broken(
     "::test_refusals_of_bytes",
 )
 
+_errors = In("base/errors.py", "test_errors.py")
+_errors.broken(
+    "errors-faults-in-one",
+    "several faults of a file are kept as one",
+    "tuple(problems) or (message,)",
+    "(message,)",
+    "::test_several_faults_are_one_error_with_a_line_each",
+)
+_errors.broken(
+    "errors-one-fault-passes",
+    "a file with one fault is taken",
+    "        if found:\n            raise",
+    "        if len(found) > 1:\n            raise",
+    "::test_any_fault_is_refused",
+)
+_errors.broken(
+    "errors-inner-kind-rises",
+    "what is wrong in a file is raised as an error of another kind of file",
+    "raise cls.joined(where, error.problems) from None",
+    "raise error.joined(where, error.problems) from None",
+    "::test_a_fault_is_one_of_the_file_that_it_is_found_in",
+)
+_errors.broken(
+    "errors-first-of-several",
+    "of several faults of a part the first is told",
+    'f"{where}{fault}" for fault in error.problems]',
+    'f"{where}{fault}" for fault in error.problems[:1]]',
+    "::test_faults_of_a_part_are_all_told",
+)
+_errors.broken(
+    "errors-empty-is-input",
+    "a space with nothing left is bad input",
+    "class EmptySpaceError(LoopschedError):",
+    "class EmptySpaceError(InputError):",
+    "::test_an_empty_space_is_not_bad_input",
+)
+_errors.broken(
+    "errors-shortest-is-meant",
+    "of the names in a word the shortest is meant",
+    "if len(name) > 2 and name in word), key=len)[-1:]",
+    "if len(name) > 2 and name in word), key=len)[:1]",
+    "::test_nearest_names_the_meant_word",
+)
+
 BASE = (
     *_arguments.mutants,
     *_pool.mutants,
     *_rows.mutants,
     *_units.mutants,
+    *_errors.mutants,
 )
