@@ -321,6 +321,15 @@ class TestOut:
             assert run(["show", path, *other]) == 2
             assert f"Error: {other[0]} does not apply to {path}" in capsys.readouterr().err
 
+    def test_sizes_of_elements_are_those_of_the_search(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = str(tmp_path / "rows.jsonl")
+        assert run(["search", SMALL, "--element-bytes", "2", "--out", path]) == 0
+        capsys.readouterr()
+        assert run(["show", path]) == 0
+        assert capsys.readouterr().out.startswith("m12 n10 k7")
+
     @pytest.mark.parametrize(
         ("key", "message"),
         [

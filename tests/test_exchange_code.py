@@ -347,3 +347,24 @@ def test_a_file_says_how_to_build_it(form: str, name: str, tmp_path: Path) -> No
     assert run(["export", "gemm:m=8,n=8,k=8", "M:8 N:8 K:8", "--to", form, "-o", str(path)]) == 0
     (line,) = (line for line in path.read_text().splitlines() if "Build" in line)
     assert name in shlex.split(line.rpartition(": ")[2])
+
+
+def test_a_program_for_a_cpu_is_chosen_unless_a_schedule_is_given(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["gemm:m=8,n=8,k=8", "--to", "c", "-a", "ryzen_5950x"]
+    assert run(["export", *words]) == 0
+    assert "chosen for ryzen_5950x" in capsys.readouterr().out
+    assert run(["export", *words, "M:8 N:8 K:8"]) == 0
+    assert "chosen for" not in capsys.readouterr().out
+
+
+def test_several_programs_have_folders_in_order(tmp_path: Path) -> None:
+    folder = tmp_path / "v1.2"
+    folder.mkdir()
+    words = ["alexnet", "-l", "fc6", "-l", "fc7", "-a", "ryzen_5950x", "--name", "mine"]
+    assert run(["export", *words, "--to", "c", "-o", str(folder)]) == 0
+    assert sorted(one.name for one in folder.iterdir()) == ["000_fc6", "001_fc7"]
+    for each in folder.iterdir():
+        (file,) = each.iterdir()
+        assert "void mine(" in file.read_text()

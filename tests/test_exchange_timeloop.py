@@ -239,7 +239,10 @@ def test_meshes_hold_what_they_are_given(data: st.DataObject, problem: Problem) 
             assert used <= mesh[entry["target"]]
 
 
-def test_notes_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_are_told_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert run(["export", "alexnet", "-l", "fc6", "-l", "fc7", "--to", "timeloop"]) == 0
     said = capsys.readouterr().err
     assert max(map(len, said.splitlines())) <= 80

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Event, Thread, Timer
@@ -474,6 +475,8 @@ def test_the_command_shows_rows_and_a_table(capsys: pytest.CaptureFixture[str]) 
     assert row["library"] == library
     assert run(["run", "gemm:m=4,n=5,k=6", "--type", "fp64", "--threads", "1"]) == 3
     assert "fp64 needs an architecture file that states its rate" in capsys.readouterr().err
+    assert run(["run", "gemm:m=4,n=5,k=6,element_bytes=8", "--threads", "1"]) == 3
+    assert capsys.readouterr().err.startswith("Error: 'host' has no rate for fp64")
 
 
 def test_a_type_that_is_not_computed_with_is_refused_where_a_problem_names_it(
@@ -657,6 +660,32 @@ def test_an_interrupted_run_does_not_add_up_all_layers(
     monkeypatch.setattr(measuring, "run_kernel", stopped)
     assert run(["run", "alexnet"]) == 130
     assert "\n2 of 8 problems, repeats included: promised" in capsys.readouterr().out
+
+
+def test_totals_count_repeats_and_options_reach_the_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+    names = ("threads", "data_type", "n_measured", "onnx")
+    measuring_run = measuring.run_kernel
+
+    def timed(problem: Problem, arch: Any, **options: Any) -> Any:
+        asked.append(tuple(options[name] for name in names))
+        kernel, found = measuring_run(problem, arch, threads=1)
+        seconds = {"promised_s": 0.001, "estimate_s": 0.002, "measured_s": 0.003}
+        return kernel, replace(found, **seconds)
+
+    monkeypatch.setattr(measuring, "run_kernel", timed)
+    layers = [{"op": "gemm", "m": 4, "n": n, "k": 4, "count": n} for n in (2, 3)]
+    file = tmp_path / "two.json"
+    file.write_text(json.dumps({"layers": layers}))
+    options = ["--threads", "1", "--type", "bf16", "--measure", "3", "--check"]
+    assert run(["run", str(file), *options]) == 0
+    assert asked == [(1, "bf16", 3, True)] * 2
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.endswith(
+        "repeats included: promised 5.000 ms, estimated 10.00 ms, measured 15.00 ms"
+    )
 
 
 def test_a_vector_of_its_last_lane_is_stored_as_a_number() -> None:

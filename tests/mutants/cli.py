@@ -33,6 +33,106 @@ _cli.broken(
     '_complain("interrupted", 0)',
     "::TestFront::test_an_interruption_is_130",
 )
+_cli.broken(
+    "cli-usage-is-bad-input",
+    "wrong usage ends with the status of bad input",
+    "_explained(error).show()\n        return error.exit_code",
+    "_explained(error).show()\n        return EXIT_INPUT",
+    "::TestFront::test_wrong_usage_is_2",
+)
+_cli.broken(
+    "cli-full-disk-is-a-bug",
+    "a full disk ends with the status of a bug",
+    '_complain(f"{where}{error.strerror or error}", EXIT_INPUT)',
+    '_complain(f"{where}{error.strerror or error}", EXIT_BUG)',
+    "test_streams.py::test_a_full_output_is_one_message",
+)
+_export = In("cli/export.py", "test_exchange_code.py")
+_export.broken(
+    "export-schedule-passed-over",
+    "a program for a CPU has the plan that is chosen for it, though a schedule is given",
+    "is_chosen = rank is None and not inputs.has_schedules",
+    "is_chosen = rank is None",
+    "::test_a_program_for_a_cpu_is_chosen_unless_a_schedule_is_given",
+)
+_export.broken(
+    "export-cpu-by-a-search",
+    "a program for a CPU is the schedule that a search finds, not what 'run' compiles",
+    "is_chosen and inputs.machine.cpu is not None:",
+    "is_chosen and inputs.machine.cpu is None:",
+    "::test_a_program_for_a_cpu_is_chosen_unless_a_schedule_is_given",
+)
+_export.broken(
+    "export-folder-with-a-dot",
+    "a folder with a dot in its name is taken for a file",
+    "return bool(place.suffix) and not place.is_dir()",
+    "return bool(place.suffix)",
+    "::test_several_programs_have_folders_in_order",
+)
+_export.broken(
+    "export-one-folder",
+    "of several problems the last is left in the folder",
+    'place if len(made) == 1 else place / f"',
+    'place if made else place / f"',
+    "::test_several_programs_have_folders_in_order",
+)
+_export.broken(
+    "export-names-ignored",
+    "the function of a program has the name that it has by default",
+    "(problem, schedule, arch, name=name)",
+    "(problem, schedule, arch)",
+    "::test_several_programs_have_folders_in_order",
+)
+_export.broken(
+    "export-notes-of-all",
+    "what holds for one problem is told of all",
+    "        if len(of) == len(made):\n",
+    "        if of:\n",
+    "test_exchange_timeloop.py::test_notes_are_told_once",
+)
+_running = In("cli/running.py", "test_run.py")
+_running.broken(
+    "run-repeats-left-out",
+    "totals count a layer once that a network runs several times",
+    'sum(row[name] * row["count"] for row in rows)',
+    "sum(row[name] for row in rows)",
+    "::test_totals_count_repeats_and_options_reach_the_kernel",
+)
+_running.broken(
+    "run-one-plan-measured",
+    "one plan is timed, however many are asked for",
+    "n_measured=n_measured,",
+    "n_measured=1,",
+    "::test_totals_count_repeats_and_options_reach_the_kernel",
+)
+_running.broken(
+    "run-rates-of-the-option",
+    "a problem that says itself that it is fp64 runs where no rate is known",
+    '(data_type or type_of(problem)) == "fp64"',
+    'data_type == "fp64"',
+    "::test_the_command_shows_rows_and_a_table",
+)
+_running.broken(
+    "run-types-of-the-option",
+    "a type that a problem names and no kernel has is computed as another of its size",
+    "    if data_type is None:\n",
+    "    if data_type is not None:\n",
+    "::test_a_type_that_is_not_computed_with_is_refused_where_a_problem_names_it",
+)
+_running.broken(
+    "run-unchecked",
+    "--check leaves ONNX Runtime out",
+    "onnx=onnx,",
+    "onnx=False,",
+    "::test_check_names_what_it_was_held_against",
+)
+_running.broken(
+    "run-stopped-is-whole",
+    "a run that was interrupted adds up as if all layers had been run",
+    "if len(rows) == chosen else",
+    "if rows else",
+    "::test_an_interrupted_run_does_not_add_up_all_layers",
+)
 _group = In("cli/group.py", "test_cli.py")
 _group.broken(
     "cli-command-not-meant",
@@ -583,6 +683,8 @@ _validate_times.broken(
 
 CLI = (
     *_cli.mutants,
+    *_export.mutants,
+    *_running.mutants,
     *_group.mutants,
     *_analyze.mutants,
     *_yalsa.mutants,
