@@ -745,6 +745,10 @@ class TestPareto:
         sizes = [text for text in texts(plot_pareto({"mine": traded()}, ax=axes())) if "iB" in text]
         assert len(sizes) == len(set(sizes))
         assert "beside the points: capacity of L2" in texts(plot_pareto({"mine": traded()}))
+        line = [replace(traded()[0], dram_bytes=10**n, time_s=10.0**-n) for n in (6, 7, 8)]
+        assert (
+            len([text for text in texts(plot_pareto({"": line}, ax=axes())) if "iB" in text]) == 1
+        )
 
     def test_several_problems_have_a_legend(self) -> None:
         ax = plot_pareto({"one": traded(), "two": traded()[:1]}, ax=axes())
@@ -764,6 +768,13 @@ class TestPareto:
         ax = plot_pareto(far, ax=axes())
         assert {text for text in texts(ax) if "layer" in text} == set(far)
         assert not any("layer" in text for text in legend(ax))
+
+    def test_the_legend_has_some_capacities_of_many(self) -> None:
+        base = traded()[0]
+        many = [replace(base, capacity_bytes=2**n, dram_bytes=10**7 - n) for n in range(10, 23)]
+        names = legend(plot_pareto({"one": many, "two": many}, ax=axes()))
+        named = [style.binary(2**n) for n in range(22, 9, -1)]
+        assert names[2:] == ["capacity of L2", *named[::3]]
 
     def test_rows(self) -> None:
         rows = pareto_rows({"mine": traded()})
@@ -884,6 +895,11 @@ class TestTornado:
         rows = tornado_rows(varied())
         assert {row["quantity"] for row in rows} == {"time", "estimate"}
         assert {row["end"] for row in rows} == {"lowest", "highest"}
+        for row in rows:
+            assert (row["ratio"] < 1) == (row["end"] == "lowest")
+            assert row["change"] == pytest.approx(
+                row["value"] / varied().base.value(row["quantity"]) - 1
+            )
         figure = tornado_figure(varied(), "tiny: one")
         assert len(figure.axes) == 2
         assert figure.get_suptitle() == f"tiny: one on {varied().arch}"
@@ -901,8 +917,23 @@ class TestTornado:
         ]
         ax = plot_tornado(replace(varied(), points=tuple(points)), "time", ax=axes())
         ax.figure.canvas.draw()
-        left, right = sorted((one.get_window_extent() for one in ax.texts), key=lambda box: box.x0)
-        assert left.x1 < right.x0
+        left, right = sorted(ax.texts, key=lambda one: one.get_window_extent().x0)
+        assert left.get_window_extent().x1 < right.get_window_extent().x0
+        lower, higher = sorted(moved, key=lambda ratio: moved[ratio])
+        assert [float(one.get_text()[1:]) for one in (left, right)] == [lower, higher]
+
+    def test_only_the_largest_have_bars_and_the_others_are_counted(self) -> None:
+        """Here all make the time shorter, one less than the other."""
+        base, first = varied().base, varied().points[0]
+        points = [
+            replace(first, key=f"{n:02}.rate", ratio=2.0, time_s=base.time_s * (0.5 + 0.01 * n))
+            for n in range(30)
+        ]
+        found = replace(varied(), points=tuple(points))
+        ax = plot_tornado(found, "time", ax=axes())
+        named = [label.get_text() for label in ax.get_yticklabels()]
+        assert named == [f"{n:02}.rate" for n in range(24)]
+        assert ax.get_xlabel().endswith("\n6 others: below 0.05 %")
 
     def test_parameters_without_effect_have_no_bars(self) -> None:
         base = varied().base.time_s

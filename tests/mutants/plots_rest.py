@@ -108,6 +108,123 @@ _roofline.broken(
     "ends = [left, right]",
 )
 
+_labels = In("show/plots/labels.py", "test_plots.py::TestLabels")
+_labels.broken(
+    "labels-over-the-frame",
+    "a label may stand beyond the right edge",
+    "frame.left <= box.left and box.right <= frame.right",
+    "frame.left <= box.left",
+)
+_labels.broken(
+    "labels-of-each-point",
+    "points at one place have labels of their own",
+    "near = max(_SAME, _SHARE * max(spots[i].radius, spots[group[0]].radius))",
+    "near = 0.0",
+)
+_labels.broken(
+    "labels-run-on",
+    "labels in a line read as one",
+    "clear = Box(box.left - _BETWEEN, box.low, box.right + _BETWEEN, box.high)",
+    "clear = box",
+)
+_labels.broken(
+    "labels-lines-over-points",
+    "the line from a label to its point passes over other points",
+    "                and all(one.is_free_of(other) for one in leader for other in others)\n",
+    "",
+)
+_labels.broken(
+    "labels-spread-beyond",
+    "names at the ends of lines are moved apart beyond the top",
+    "most = high - (len(heights) - 1) * gap",
+    "most = high",
+    ">>> spread",
+)
+
+_tornado = In("show/plots/tornado.py", "test_plots.py")
+_tornado.broken(
+    "tornado-ratios-for-changes",
+    "bars are as long as what is left, not as what changes",
+    "(point.value(quantity) or whole) / whole - 1",
+    "(point.value(quantity) or whole) / whole",
+    "::TestTornado::test_bars_are_the_changes",
+)
+_tornado.broken(
+    "tornado-ends-swapped",
+    "the smallest value of a parameter has the look of the largest",
+    "((one.lowest, _LOWER), (one.highest, _HIGHER))",
+    "((one.lowest, _HIGHER), (one.highest, _LOWER))",
+    "::TestTornado::test_bars_are_the_changes",
+)
+_tornado.broken(
+    "tornado-rows-ends-swapped",
+    "in the data the smallest value of a parameter is called the highest",
+    '(("lowest", one.lowest), ("highest", one.highest))',
+    '(("highest", one.lowest), ("lowest", one.highest))',
+    "::TestTornado::test_rows_and_figure",
+)
+_tornado.broken(
+    "tornado-gains-are-nothing",
+    "a parameter that makes all faster only has no bar",
+    "if any(abs(_change(found, quantity, point)) > _LEAST for",
+    "if any(_change(found, quantity, point) > _LEAST for",
+    "::TestTornado::test_only_the_largest_have_bars_and_the_others_are_counted",
+)
+_tornado.broken(
+    "tornado-all-bars",
+    "as many parameters have bars as there are",
+    "return moving[:_MOST_BARS]",
+    "return moving",
+    "::TestTornado::test_only_the_largest_have_bars_and_the_others_are_counted",
+)
+_tornado.broken(
+    "tornado-factors-inside",
+    "of two factors, that of the higher change stands on the left",
+    "lower = min(reversed(ends),",
+    "lower = max(reversed(ends),",
+    "::TestTornado::test_factors_of_a_bar_do_not_overlap",
+)
+
+_tradeoffs = In("show/plots/tradeoffs.py", "test_plots.py::TestPareto")
+_tradeoffs.broken(
+    "pareto-axes-swapped",
+    "time is drawn where traffic is, and the other way round",
+    "        ax.scatter(x, y, s=_AREA,",
+    "        ax.scatter(y, x, s=_AREA,",
+)
+_tradeoffs.broken(
+    "pareto-dark-to-light",
+    "larger capacities are lighter",
+    "(0.9 - 0.85 * share)",
+    "(0.05 + 0.85 * share)",
+)
+_tradeoffs.broken(
+    "pareto-machine-of-a-point",
+    "the machine has the capacity of one point in its name",
+    "return score.arch.name.removesuffix(varied)",
+    "return score.arch.name",
+)
+_tradeoffs.broken(
+    "pareto-capacities-again-and-again",
+    "the capacity stands at each point of a line",
+    '[style.binary(size), *[""] * (len(same) - 1)]',
+    "[style.binary(size)] * len(same)",
+)
+_tradeoffs.broken(
+    "pareto-all-capacities",
+    "the legend has every capacity, however many there are",
+    "step = max(1, -(-len(sizes) // 6))",
+    "step = 1",
+)
+_tradeoffs.broken(
+    "pareto-data-without-its-front",
+    "the data call the capacity of the first point that of all",
+    '**picked(point, "capacity_bytes", "time_s", "dram_bytes"),',
+    '**picked(front[0], "capacity_bytes", "time_s", "dram_bytes"),',
+)
+
 PLOTS_REST = tuple(
-    mutant for file in (_slope, _traffic, _tiles, _roofline) for mutant in file.mutants
+    mutant
+    for file in (_slope, _traffic, _tiles, _roofline, _labels, _tornado, _tradeoffs)
+    for mutant in file.mutants
 )
