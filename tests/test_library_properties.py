@@ -91,6 +91,14 @@ def test_l2_of_the_file_is_used_where_kernels_are_known_to_reach_it() -> None:
     assert dict(found.estimate.parts)["L2"] == pytest.approx(moved / 9.55e12)
 
 
+def test_a_cache_behind_l2_is_what_comes_before_memory() -> None:
+    arch = load_arch("w6600")
+    behind, l2 = (level for level in arch.caches if level.is_shared)
+    found = machine_of(arch, "fp32")
+    assert found.l2_bytes == behind.usable_bytes != l2.usable_bytes
+    assert found.dram_bytes_per_s == behind.bandwidth_bytes_per_s != l2.bandwidth_bytes_per_s
+
+
 def test_only_rates_beyond_packed_lanes_are_tensor_cores() -> None:
     """A P100 multiplies two halves a lane and a V100 four bytes (DP4A): no tensor cores."""
     on_lanes = {

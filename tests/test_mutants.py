@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import CodeType
 
 import pytest
 from mutants.catalogue import MUTANTS
-from mutants.mutant import Mutant
+from mutants.mutant import In, Mutant
+from mutants.overclaiming import OVERCLAIMING
 from mutants.run import listing
 
 ROOT = Path(__file__).parent.parent
@@ -63,6 +65,15 @@ def test_names_and_changes_are_distinct() -> None:
     assert max(Counter(mutant.name for mutant in MUTANTS).values()) == 1
     assert len({(mutant.file, mutant.before, mutant.after) for mutant in MUTANTS}) == len(MUTANTS)
     assert all(mutant.breaks and mutant.tests for mutant in MUTANTS)
+
+
+def test_every_mutant_of_a_file_is_listed() -> None:
+    listed = {*MUTANTS, *OVERCLAIMING}
+    for path in (ROOT / "tests" / "mutants").glob("*.py"):
+        if path.stem not in ("__init__", "profile"):
+            inside = vars(import_module(f"mutants.{path.stem}")).values()
+            files = [one for one in inside if isinstance(one, In)]
+            assert {mutant for one in files for mutant in one.mutants} <= listed, path.stem
 
 
 def test_the_list_has_every_mutant() -> None:

@@ -217,12 +217,15 @@ def test_split_sums_are_right(monkeypatch: pytest.MonkeyPatch, parts: int, terms
     np.testing.assert_allclose(c.values, a @ b, atol=1e-12)
 
 
-@pytest.mark.parametrize("unit", [1, 16])
-def test_grouped_products_are_right(monkeypatch: pytest.MonkeyPatch, unit: int) -> None:
-    products = tuple((m, n * unit, k * unit) for m, n, k in ((5, 1, 2), (1, 3, 1), (9, 2, 1)))
+@pytest.mark.parametrize("units", [(1, 1), (16, 16), (16, 1), (1, 16)])
+def test_grouped_products_are_right(
+    monkeypatch: pytest.MonkeyPatch, units: tuple[int, int]
+) -> None:
+    sizes = ((5, 1, 2), (1, 3, 1), (9, 2, 1))
+    products = tuple((m, n * units[0], k * units[1]) for m, n, k in sizes)
     text = to_triton_kernel(Grouped(products), TILE, kernel="triton_grouped").text()
     names = _written(text, monkeypatch)
-    random = np.random.default_rng(unit)
+    random = np.random.default_rng(units)
     a = [random.standard_normal((m, k)) for m, n, k in products]
     b = [random.standard_normal((k, n)) for m, n, k in products]
     wanted = np.concatenate([(x @ y).ravel() for x, y in zip(a, b, strict=True)])
