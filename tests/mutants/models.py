@@ -798,6 +798,41 @@ _waves.broken(
     "steps = -(-left // w[IN_EXTENT, k])",
     "test_many_waves.py::test_what_takes_too_much_alone_is_not_found_by_the_way",
 )
+_levels.broken(
+    "many-levels-read-only",
+    "many schedules: what a level writes is not counted",
+    "found[row, BYTES + level] += w[READ, t] + w[WRITTEN, t]",
+    "found[row, BYTES + level] += w[READ, t]",
+    "::test_any_products_on_any_machine",
+)
+_levels.broken(
+    "many-sums-read-first",
+    "many schedules: sums are read before they are first written",
+    "moved - w[WHOLE_BYTES, t] if t == w[NOW, OUTPUT] else moved",
+    "moved",
+    "::test_any_products_on_any_machine",
+)
+_levels.broken(
+    "many-nothing-written-through",
+    "many schedules: a cache that writes through keeps what is written until it must go",
+    "if not w[WRITES_THROUGH, level]:",
+    "if w[WRITES_THROUGH, level] < 2:",
+    "::test_any_products_on_any_machine",
+)
+_levels.broken(
+    "many-halos-read-again",
+    "many schedules: a level that keeps halos reads them again",
+    "if slide >= 0 and w[KEEPS_HALO, level]:",
+    "if slide >= 0 and w[KEEPS_HALO, level] > 1:",
+    "::test_any_windows_on_any_machine",
+)
+_levels.broken(
+    "many-lanes-of-any-unit",
+    "many schedules: loops that are spread over processors count as lanes",
+    "if w[UNIT, at] >= 0 and w[UNIT, at] == w[NOW, LANE]:",
+    "if w[UNIT, at] >= 0:",
+    "test_many.py::test_lanes_and_levels_that_a_schedule_chooses",
+)
 
 MODELS = tuple(
     mutant
