@@ -46,7 +46,7 @@ class Measured:
     promised_s : float, seconds
         Of the best schedule, by the model of traffic alone.
     bound_s : float, seconds
-        That no run can beat.
+        That no call can beat that finds nothing in the caches; repeated ones of little data may.
     estimate_s : float, seconds
         Of the kernel, by the model that chose it.
     measured_s : float, seconds

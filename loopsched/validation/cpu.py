@@ -31,8 +31,9 @@ class CpuValidation:
     summary : mapping of str to object
         ``mape``, ``median_error``, ``geometric_mean_ratio`` and
         ``rank_correlation`` of estimates over the problems;
-        ``bound_violations``; ``first_over_best``: what the model's first
-        choice takes over the best plan that was timed, its geometric mean, and
+        ``bound_violations``: measurements below the bound, which is of a call that finds nothing
+        in the caches (repeated ones of little data may beat it); ``first_over_best``: what the
+        model's first choice takes over the best plan that was timed, its geometric mean, and
         ``first_over_best_worst``.
     rows : tuple of dict
         One per problem: what `loopsched run` says of it, the ``error`` of the estimate and,
