@@ -148,13 +148,14 @@ def of_plan(
         for walk, chunk in ((plan.rows, engine.row_chunks), (plan.cols, engine.col_chunks))
     )
     tiles = _Tiles(engine, rows, cols, engine.col_chunks[0])
-    size, _, _, dim = tiles.levels(plan.tile_rows)[-1]
+    (high, _), *_ = even(length(rows), plan.tile_rows)
+    size, _, _, dim = tiles.levels(high)[0][-1]
     is_single = dim in tiles.cut_guards or dim in tiles.row_guards
     unroll = 1 if is_single else UNROLL if size is None else min(UNROLL, size)
     inner = tuple(one for one in plan.sums.inner if task.size(one) > 1)
     return KernelSchedule(
         tuple(loops),
-        even(length(rows), plan.tile_rows)[0][0],
+        high,
         plan.tile_cols,
         plan.rows.inner,
         plan.cols.inner,

@@ -745,8 +745,6 @@ class _Tiles:
             else:
                 self.cut_guards[dim] = guard, f"p{number}"
         self.pitch = engine.right_pitch(col_chunk)
-        self.scale = 1
-        """Steps of the outermost loop of the sum for each that is asked for."""
         if plan.packs_left:
             by_sum = engine.is_left_panel or engine.is_left_wide
             self.left_rows = Line(1 if by_sum else engine.left_pitch())
@@ -789,11 +787,14 @@ class _Tiles:
             for at in range(self.engine.task.size(dim))
         )
 
-    def levels(self, rows: int) -> list[_Level]:
-        """Loops of the sum of a tile of so many rows, outermost first."""
+    def levels(self, rows: int) -> tuple[tuple[_Level, ...], int]:
+        """Give the loops of the sum of a tile of so many rows, outermost first.
+
+        And the steps of the outermost for each that is asked for.
+        """
         engine, plan, task = self.engine, self.engine.plan, self.engine.task
         found: list[_Level] = []
-        run = self.scale = 1
+        run = scale = 1
         pitch = rows if engine.is_left_panel else engine.left_pitch() if engine.is_left_wide else 1
         for number, (dim, size) in reversed(list(enumerate(engine._sum_inner))):
             left = run * pitch if plan.packs_left else task.left.step(dim)
@@ -809,17 +810,16 @@ class _Tiles:
             if below is None or is_apart or moves != (far * below, wide * below):
                 merged.insert(0, level)
             elif level.size is None:
-                self.scale = below
+                scale = below
                 merged[0] = _Level(None, far, wide)
             else:
                 merged[0] = _Level(below * level.size, far, wide)
-        return merged or [_Level(1, 0, 0)]
+        return tuple(merged) or (_Level(1, 0, 0),), scale
 
     def layout(self, rows: int, cols: int) -> tuple[object, ...]:
         """Give all that kernels of such tiles take from their block."""
         lines = self.left_rows, self.right_cols, self.out_rows, self.out_cols
-        levels = self.levels(rows)
-        steps = self.left_tile, self.right_tile, self.pitch, self.scale, *levels
+        steps = self.left_tile, self.right_tile, self.pitch, self.levels(rows)
         paced = self._next_rows(rows), self._unroll(rows, cols)
         return lines, steps, *self.cut_guards.items(), *self.row_guards, *paced
 
@@ -848,7 +848,8 @@ class _Tiles:
             self.live, self.shape = dict(live.steps), (rows, n)
             self.next_rows, self.unroll = self._next_rows(rows), self._unroll(rows, cols)
             zeros = [text.zero()] * (rows * n)
-            totals = self._sum(self.levels(rows), _At(lefts, right), zeros, range(rows))
+            levels, self.scale = self.levels(rows)
+            totals = self._sum(levels, _At(lefts, right), zeros, range(rows))
             if self._is_direct(cols):
                 self._finish(outs, totals, n)
             elif self._is_turned:
