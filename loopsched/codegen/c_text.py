@@ -132,14 +132,9 @@ class CText(Writer):
     # Control
 
     @contextmanager
-    def loop(
-        self, start: Number, stop: Number, step: int = 1, values: Sequence[str] = ()
+    def _loop(
+        self, start: Number, stop: Number, step: int, values: Sequence[str]
     ) -> Iterator[Loop]:
-        if isinstance(start, int) and isinstance(stop, int) and start < stop <= start + step:
-            once = Loop(start, values)
-            yield once
-            once.values = once.next
-            return
         carried = [self._new(self._types[one], one) for one in values]
         self._count += 1
         index = f"i{self._count}"

@@ -14,10 +14,11 @@ from loopsched.base.units import count
 from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions
 from loopsched.codegen.element import DATA_TYPES, Element, type_of
-from loopsched.codegen.engine import UNROLL, Engine, _Tiles
 from loopsched.codegen.general import Nest
+from loopsched.codegen.layout import Layout
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan, Walk, chunks, even, inner_sizes, length, roles
+from loopsched.codegen.register_tile import UNROLL, Tiles
 from loopsched.codegen.stages import General
 from loopsched.machines.arch_file import as_arch
 from loopsched.problems.problem import Problem
@@ -131,7 +132,7 @@ def of_plan(
         task = task.swapped()
     if plan.slides:
         return _of_window(task, plan, threads, estimate_s)
-    engine = Engine(LlvmText(*kind), task, plan, "described")
+    layout = Layout(LlvmText(*kind), task, plan, "described")
     loops = [KernelLoop((dim,), 1, task.size(dim), threads > 1) for dim in plan.batch]
     if plan.row_parts > 1:
         n_whole, block, rest = chunks(task, plan.rows)
@@ -145,9 +146,9 @@ def of_plan(
     loops += _blocks(task, plan.rows, packs[1])
     rows, cols = (
         inner_sizes(task, walk, chunk[0])
-        for walk, chunk in ((plan.rows, engine.row_chunks), (plan.cols, engine.col_chunks))
+        for walk, chunk in ((plan.rows, layout.row_chunks), (plan.cols, layout.col_chunks))
     )
-    tiles = _Tiles(engine, rows, cols, engine.col_chunks[0])
+    tiles = Tiles(layout, rows, cols, layout.col_chunks[0])
     (high, _), *_ = even(length(rows), plan.tile_rows)
     size, _, _, dim = tiles.levels(high)[0][-1]
     is_single = dim in tiles.cut_guards or dim in tiles.row_guards

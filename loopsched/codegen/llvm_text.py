@@ -93,14 +93,9 @@ class LlvmText(Writer):
         self._label = label
 
     @contextmanager
-    def loop(
-        self, start: Number, stop: Number, step: int = 1, values: Sequence[str] = ()
+    def _loop(
+        self, start: Number, stop: Number, step: int, values: Sequence[str]
     ) -> Iterator[Loop]:
-        if isinstance(start, int) and isinstance(stop, int) and start < stop <= start + step:
-            once = Loop(start, values)
-            yield once
-            once.values = once.next
-            return
         self._count += 1
         number, before = self._count, self._label
         index = f"%i{number}"

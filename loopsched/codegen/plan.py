@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Operand
@@ -189,3 +190,9 @@ def length(dims: Sequence[tuple[str, int]]) -> int:
     for _, size in dims:
         points *= size
     return points
+
+
+def runs(parts: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Place parts of a length one behind the other: start, stop and step of each kind."""
+    ends = [0, *accumulate(size * n for size, n in parts)]
+    return [(*ends, size) for ends, (size, _) in zip(pairwise(ends), parts, strict=True)]

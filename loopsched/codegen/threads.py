@@ -48,6 +48,11 @@ def _program() -> str:
     )
     given = ", ".join(f"i64 %a{n}" for n in range(_MOST_ARGUMENTS))
     pause, kind, value = _PAUSES.get(platform.machine(), ("llvm.donothing", "", ""))
+    again = f"""again:
+  call void @{pause}({value})
+  %more = add i64 %s, 1
+  %is_late = icmp sge i64 %more, {_SPINS}
+  br i1 %is_late, label %{{}}, label %spin"""
     return f"""
 declare i32 @pthread_mutex_init(ptr, ptr)
 declare i32 @pthread_mutex_lock(ptr)
@@ -127,11 +132,7 @@ spin:
   %asked = load atomic i64, ptr %box acquire, align 8
   %is_new = icmp ne i64 %asked, %seen
   br i1 %is_new, label %begin, label %again
-again:
-  call void @{pause}({value})
-  %more = add i64 %s, 1
-  %is_early = icmp slt i64 %more, {_SPINS}
-  br i1 %is_early, label %spin, label %sleep
+{again.format("sleep")}
 sleep:
   call i32 @pthread_mutex_lock(ptr %lock)
   br label %look
@@ -195,11 +196,7 @@ spin:
   %reached = load atomic i64, ptr %done acquire, align 8
   %is_done = icmp eq i64 %reached, %asked
   br i1 %is_done, label %over, label %again
-again:
-  call void @{pause}({value})
-  %more = add i64 %s, 1
-  %is_late = icmp sgt i64 %more, {_SPINS}
-  br i1 %is_late, label %yield, label %spin
+{again.format("yield")}
 yield:
   call i32 @sched_yield()
   br label %spin

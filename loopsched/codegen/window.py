@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from loopsched.codegen.contraction import Contraction
-from loopsched.codegen.engine import Origin
+from loopsched.codegen.layout import Origin
 from loopsched.codegen.plan import Plan, Walk, roles
 from loopsched.codegen.writer import Number, Writer
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 from loopsched.codegen.element import Element
 
@@ -142,14 +142,24 @@ class Writer(ABC):
 
     # Control
 
-    @abstractmethod
+    @contextmanager
     def loop(
         self, start: Number, stop: Number, step: int = 1, values: Sequence[str] = ()
-    ) -> AbstractContextManager[Loop]:
-        """Write a loop.
+    ) -> Iterator[Loop]:
+        """Write a loop; one that runs once is written without."""
+        if isinstance(start, int) and isinstance(stop, int) and start < stop <= start + step:
+            once = Loop(start, values)
+            yield once
+            once.values = once.next
+            return
+        with self._loop(start, stop, step, values) as several:
+            yield several
 
-        A loop that runs once is written without one.
-        """
+    @abstractmethod
+    def _loop(
+        self, start: Number, stop: Number, step: int, values: Sequence[str]
+    ) -> AbstractContextManager[Loop]:
+        """Write a loop that may run any number of times."""
 
     @abstractmethod
     def when(self, truth: str) -> AbstractContextManager[None]:

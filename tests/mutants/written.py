@@ -11,27 +11,6 @@ _C = "::test_c_computes_random_kernels"
 
 _engine = In("codegen/engine.py", "test_codegen.py")
 _engine.broken(
-    "engine-rest-of-a-sum-lost",
-    "points of a sum that unrolling leaves over are not added",
-    "if unroll > 1 and whole != stop:",
-    "if unroll > 9 and whole != stop:",
-    _RANDOM,
-)
-_engine.broken(
-    "engine-later-blocks-overwrite",
-    "a later block of a sum overwrites what earlier ones have left",
-    "if self.engine.n_sum_blocks == 1:",
-    "if self.engine.n_sum_blocks >= 1:",
-    _RANDOM,
-)
-_engine.broken(
-    "engine-first-block-adds",
-    "the first block of a sum adds to what lies in the output",
-    'self.text.less(0, self.text.argument("first"))',
-    'self.text.less(-1, self.text.argument("first"))',
-    _RANDOM,
-)
-_engine.broken(
     "engine-sum-begins-anew",
     "each block of a sum begins where the first does",
     "inside.index[walk.inner[0]] = start",
@@ -41,15 +20,8 @@ _engine.broken(
 _engine.broken(
     "engine-last-panel-first",
     "the panel of the columns that are left over is packed into the first one's place",
-    "place = _Span(panel, 1, pitch * self.max_sum, whole)",
-    "place = _Span(panel, 1, pitch * self.max_sum)",
-    _RANDOM,
-)
-_engine.broken(
-    "engine-whole-vectors-masked",
-    "the last vector of a tile is not written where it is whole",
-    "text.first_lanes(cols - (n - 1) * text.lanes)",
-    "text.first_lanes(cols % text.lanes)",
+    "place = Span(panel, 1, pitch * self.max_sum, whole)",
+    "place = Span(panel, 1, pitch * self.max_sum)",
     _RANDOM,
 )
 _engine.broken(
@@ -62,35 +34,14 @@ _engine.broken(
 _engine.broken(
     "engine-panels-overlap",
     "panels of the left operand lie as if the tiles before them were as high",
-    'place = _Span(_Flat("start", step), 1, self.max_sum, start)',
-    'place = _Span(_Flat("start", step), 1, self.max_sum, start // high * high)',
+    'place = Span(Flat("start", step), 1, self.max_sum, start)',
+    'place = Span(Flat("start", step), 1, self.max_sum, start // high * high)',
     "::test_llvm_computes_random_kernels",
-)
-_engine.broken(
-    "engine-panels-of-tall-tiles",
-    "all panels of the left operand have the pitch of the highest",
-    "pitch = rows if engine.is_left_panel",
-    "pitch = engine.plan.tile_rows if engine.is_left_panel",
-    "::test_llvm_computes_random_kernels",
-)
-_engine.broken(
-    "engine-rests-unrolled",
-    "tiles that are left over are unrolled like all others",
-    "return UNROLL if is_whole else 1",
-    "return UNROLL",
-    "test_described.py::test_a_tile_has_so_many_products",
-)
-_engine.broken(
-    "engine-nothing-unrolled",
-    "no tile is unrolled",
-    "return UNROLL if is_whole else 1",
-    "return 1",
-    "test_described.py::test_a_tile_has_so_many_products",
 )
 _engine.broken(
     "engine-tiles-of-any-block",
     "a register tile of one block serves all others, however they lie",
-    "key = *tiles.layout(live.rows, cols), live, cols",
+    "key = *tiles.basis(live.rows, cols), live, cols",
     "key = live, cols",
     "::test_blocks_that_lie_otherwise_have_tiles_of_their_own",
 )
@@ -99,6 +50,131 @@ _engine.broken(
     "blocks of rows that do not share out evenly belong to no job",
     "each = -(-total // plan.row_parts)",
     "each = total // plan.row_parts",
+    _RANDOM,
+)
+
+_tile = In("codegen/register_tile.py", "test_codegen.py")
+_tile.broken(
+    "tile-rest-of-a-sum-lost",
+    "points of a sum that unrolling leaves over are not added",
+    "if unroll > 1 and whole != stop:",
+    "if unroll > 9 and whole != stop:",
+    _RANDOM,
+)
+_tile.broken(
+    "tile-later-blocks-overwrite",
+    "a later block of a sum overwrites what earlier ones have left",
+    "if self.layout.n_sum_blocks == 1:",
+    "if self.layout.n_sum_blocks >= 1:",
+    _RANDOM,
+)
+_tile.broken(
+    "tile-first-block-adds",
+    "the first block of a sum adds to what lies in the output",
+    'self.text.less(0, self.text.argument("first"))',
+    'self.text.less(-1, self.text.argument("first"))',
+    _RANDOM,
+)
+_tile.broken(
+    "tile-whole-vectors-masked",
+    "the last vector of a tile is not written where it is whole",
+    "text.first_lanes(cols - (n - 1) * text.lanes)",
+    "text.first_lanes(cols % text.lanes)",
+    _RANDOM,
+)
+_tile.broken(
+    "tile-panels-of-tall-tiles",
+    "all panels of the left operand have the pitch of the highest",
+    "pitch = rows if layout.is_left_panel",
+    "pitch = layout.plan.tile_rows if layout.is_left_panel",
+    "::test_llvm_computes_random_kernels",
+)
+_tile.broken(
+    "tile-rests-unrolled",
+    "tiles that are left over are unrolled like all others",
+    "return UNROLL if is_whole else 1",
+    "return UNROLL",
+    "test_described.py::test_a_tile_has_so_many_products",
+)
+_tile.broken(
+    "tile-nothing-unrolled",
+    "no tile is unrolled",
+    "return UNROLL if is_whole else 1",
+    "return 1",
+    "test_described.py::test_a_tile_has_so_many_products",
+)
+
+_layout = In("codegen/layout.py", "test_codegen.py")
+_layout.broken(
+    "blocks-points-side-by-side",
+    "points of a block follow each other as if their step were one",
+    "[(base, place * self.step)",
+    "[(base, place)",
+    _RANDOM,
+)
+_layout.broken(
+    "blocks-first-entry-of-a-table",
+    "all points of a tile are found where the first one is",
+    "text.entry(self.table, text.add(first, place))",
+    "text.entry(self.table, first)",
+    _RANDOM,
+)
+_layout.broken(
+    "blocks-without-offset",
+    "padding does not move where a block begins",
+    "return text.add(operand.offset, *terms)",
+    "return text.add(0, *terms)",
+    _RANDOM,
+)
+_layout.broken(
+    "blocks-tables-inside-out",
+    "a table lists the points of a block innermost dimension first",
+    "for one in offsets for at in range(size)]",
+    "for at in range(size) for one in offsets]",
+    _RANDOM,
+)
+_layout.broken(
+    "blocks-no-job-for-the-rest",
+    "columns that whole blocks leave over belong to no job",
+    'return [*counts, ("cols", count + bool(rest))]',
+    'return [*counts, ("cols", count or 1)]',
+    _RANDOM,
+)
+
+_copying = In("codegen/copying.py", "test_codegen.py")
+_copying.broken(
+    "copying-rows-over-each-other",
+    "rows of a copy are written into the place of the first",
+    "text.add(target, text.mul(loop.index, jump))",
+    "text.add(target, 0)",
+    _RANDOM,
+)
+_copying.broken(
+    "copying-padding-from-the-last-element",
+    "the last element inside padding is copied as zero",
+    "text.lanes_inside(here, move, guard.size)",
+    "text.lanes_inside(here, move, guard.size - 1)",
+    _RANDOM,
+)
+_copying.broken(
+    "copying-dimensions-interleaved",
+    "dimensions of a copy are written as if those inside had one step",
+    "jump *= size",
+    "jump *= 1",
+    _RANDOM,
+)
+_copying.broken(
+    "copying-odd-lanes",
+    "of elements that lie two apart those between are copied",
+    "return text.picked(halves[0], halves[1], 0, 2)",
+    "return text.picked(halves[0], halves[1], 1, 2)",
+    _RANDOM,
+)
+_copying.broken(
+    "copying-vectors-over-each-other",
+    "vectors of a run are written into the place of the first",
+    "text.add(offsets[1], start)",
+    "offsets[1]",
     _RANDOM,
 )
 
@@ -286,5 +362,7 @@ _c.broken(
 )
 
 WRITTEN = tuple(
-    mutant for file in (_engine, _window, _general, _llvm, _c) for mutant in file.mutants
+    mutant
+    for file in (_engine, _tile, _layout, _copying, _window, _general, _llvm, _c)
+    for mutant in file.mutants
 )

@@ -1,0 +1,186 @@
+"""Where a contraction's operands lie: in memory, and in the blocks that are packed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from loopsched.codegen.contraction import Contraction, Guard, Operand
+from loopsched.codegen.element import Element
+from loopsched.codegen.plan import Plan, Sizes, Walk, chunks, inner_sizes, length, merged_step
+from loopsched.codegen.writer import Number, Writer
+
+Place = tuple[str, int]
+"""A pointer, and elements behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Where the points of a block lie that is walked as one: by a step, or by a table."""
+
+    step: int
+    table: str | None = None
+
+    def of(
+        self, text: Writer, pointer: str, first: Number, n: int, element: Element
+    ) -> list[Place]:
+        """Places of the points from ``first`` on."""
+        if self.table is None:
+            base = text.at(pointer, text.mul(first, self.step), element)
+            return [(base, place * self.step) for place in range(n)]
+        offsets = [text.entry(self.table, text.add(first, place)) for place in range(n)]
+        return [(text.at(pointer, offset, element), 0) for offset in offsets]
+
+
+@dataclass(slots=True)
+class Origin:
+    """Where a block begins: the index of each dimension that is set."""
+
+    index: dict[str, Number] = field(default_factory=dict)
+
+    def of(self, text: Writer, operand: Operand | Guard) -> Number:
+        """Address of an operand, or position of a guard, at the origin."""
+        terms = [text.mul(at, operand.step(dim)) for dim, at in self.index.items()]
+        return text.add(operand.offset, *terms)
+
+
+class Layout:
+    """The blocks of one contraction under a plan, and how they lie once packed.
+
+    Parameters
+    ----------
+    text : Writer
+    task : Contraction
+    plan : Plan
+    name : str
+        What the names of its functions and tables begin with.
+    """
+
+    def __init__(self, text: Writer, task: Contraction, plan: Plan, name: str) -> None:
+        self.text, self.task, self.plan, self.name = text, task, plan, name
+        self.lanes = text.lanes
+        self._tables: dict[tuple[int, ...], str] = {}
+        self.n_vectors = -(-plan.tile_cols // self.lanes)
+        _, sum_block, sum_rest = chunks(task, plan.sums)
+        self.sum_inner = inner_sizes(task, plan.sums, sum_block)
+        self.max_sum = length(self.sum_inner)
+        outer = math.prod(task.size(dim) for dim in plan.sums.outer)
+        self.n_sum_blocks = outer * (chunks(task, plan.sums)[0] + bool(sum_rest))
+        self.skipped: tuple[Guard, ...] = () if plan.packs_left else task.left.guards
+        """Guards that tiles leave points out for."""
+        self.row_chunks = self._variants(plan.rows)
+        self.col_chunks = self._variants(plan.cols)
+
+    def _variants(self, walk: Walk) -> list[int]:
+        count, block, rest = chunks(self.task, walk)
+        return ([block] if count else []) + ([rest] if rest else [])
+
+    def line(self, operand: Operand, dims: Sizes) -> Line:
+        step = merged_step(operand, dims)
+        if step is not None:
+            return Line(step)
+        offsets = [0]
+        for dim, size in dims:
+            offsets = [one + at * operand.step(dim) for one in offsets for at in range(size)]
+        name = self._tables.setdefault(tuple(offsets), f"{self.name}_table{len(self._tables)}")
+        return Line(0, self.text.table(name, offsets))
+
+    def right_pitch(self, chunk: int) -> int:
+        """Elements between two rows of a packed block of the right operand, or a panel's width."""
+        if self.is_panel(chunk):
+            return self.n_vectors * self.lanes
+        width = length(inner_sizes(self.task, self.plan.cols, chunk))
+        vectors = -(-width // self.lanes)
+        return (
+            vectors + (vectors * self.lanes * self.text.element.n_bytes % 4096 == 0)
+        ) * self.lanes
+
+    def is_panel(self, chunk: int) -> bool:
+        """Whether columns lie as one in the right operand: then they are packed tile by tile."""
+        dims = inner_sizes(self.task, self.plan.cols, chunk)
+        return merged_step(self.task.right, dims) is not None and not any(
+            guard.step(dim) for guard in self.task.right.guards for dim, _ in dims
+        )
+
+    def right_room(self) -> int:
+        """Elements of a packed block of the right operand."""
+        if not self.plan.packs_right:
+            return 0
+        rooms = []
+        for chunk in self.col_chunks:
+            width = length(inner_sizes(self.task, self.plan.cols, chunk))
+            pitch = self.right_pitch(chunk)
+            panels = -(-width // pitch) if self.is_panel(chunk) else 1
+            rooms.append(panels * pitch * self.max_sum + self.lanes * max(2, pitch))
+        return -(-max(rooms) // 1024) * 1024
+
+    @property
+    def is_left_panel(self) -> bool:
+        """Whether the left operand is packed by tiles of rows: its rows are contiguous."""
+        inner = [dim for dim, size in self.sum_inner if size > 1]
+        if not inner or self.task.left.step(inner[-1]) == 1:
+            return False
+        return all(
+            merged_step(self.task.left, inner_sizes(self.task, self.plan.rows, chunk)) is not None
+            for chunk in self.row_chunks
+        ) and not any(g.step(dim) for g in self.task.left.guards for dim in self.plan.rows.inner)
+
+    @property
+    def is_left_wide(self) -> bool:
+        """Whether the left operand is packed with all rows of a block side by side."""
+        rows = [dim for dim, size in inner_sizes(self.task, self.plan.rows, 2) if size > 1]
+        sums = [dim for dim, size in self.sum_inner if size > 1]
+        if self.is_left_panel or not rows:
+            return False
+        left = self.task.left
+        return not sums or abs(left.step(rows[-1])) < abs(left.step(sums[-1]))
+
+    def left_pitch(self) -> int:
+        """Elements between packed rows of the left operand, or between points of its sum."""
+        if self.is_left_wide:
+            chunk = max(self.row_chunks)
+            vectors = -(-length(inner_sizes(self.task, self.plan.rows, chunk)) // self.lanes)
+            return (vectors + (vectors % 16 == 0)) * self.lanes
+        pitch = -(-self.max_sum // self.lanes) * self.lanes
+        return pitch + self.lanes
+
+    def left_room(self) -> int:
+        """Elements of a packed block of the left operand."""
+        if not self.plan.packs_left:
+            return 0
+        rows = max(length(inner_sizes(self.task, self.plan.rows, one)) for one in self.row_chunks)
+        size = rows * (self.max_sum if self.is_left_panel else self.left_pitch())
+        if self.is_left_wide:
+            size = self.max_sum * self.left_pitch()
+        return -(-(size + 2 * self.lanes) // 1024) * 1024
+
+    @property
+    def work_room(self) -> int:
+        """Elements that a thread needs besides its operands."""
+        return self.left_start + self.left_room()
+
+    @property
+    def left_start(self) -> int:
+        return 0 if self.plan.is_right_given else self.right_room()
+
+    @property
+    def packed_room(self) -> int:
+        """Elements of the right operand when all of it is packed, as it is given."""
+        if not self.plan.is_right_given:
+            return 0
+        return self.n_jobs // self.plan.row_parts * self.n_sum_blocks * self.right_room()
+
+    @property
+    def job_counts(self) -> list[tuple[str, int]]:
+        """What a job's number stands for, slowest first."""
+        plan, task = self.plan, self.task
+        counts = [(f"rows:{plan.row_parts}", plan.row_parts)]
+        counts += [(dim, task.size(dim)) for dim in plan.batch]
+        counts += [(dim, task.size(dim)) for dim in plan.cols.outer]
+        count, _, rest = chunks(task, plan.cols)
+        return [*counts, ("cols", count + bool(rest))]
+
+    @property
+    def n_jobs(self) -> int:
+        """Jobs that threads share."""
+        return math.prod(count for _, count in self.job_counts)

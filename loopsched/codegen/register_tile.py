@@ -1,0 +1,420 @@
+"""Kernels of register tiles: the innermost functions of a contraction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from loopsched.codegen.contraction import Guard
+from loopsched.codegen.element import Element
+from loopsched.codegen.layout import Layout, Line, Place
+from loopsched.codegen.plan import Sizes, chunks, even, length
+from loopsched.codegen.writer import Number
+
+UNROLL = 2
+LINE_BYTES = 64
+GIVEN_AHEAD = 64
+"""Points of the sum by which a tile asks for vectors that lie outside L2 when they are given."""
+KEPT_BYTES = 8192
+"""Rows of a block that are no more are found in L1 again: asking for them only takes time."""
+
+
+class _Level(NamedTuple):
+    """A loop of a sum: steps (None: as many as are asked for), and how both operands move."""
+
+    size: int | None
+    left: int
+    right: int
+    dim: str = ""
+
+
+class _At(NamedTuple):
+    """Where a tile is in its operands: a place for each row, and one for the vectors."""
+
+    lefts: list[Place]
+    right: Place
+
+    def behind(self, left: int, right: int) -> _At:
+        """Move all places by known steps."""
+        pointer, place = self.right
+        return _At([(one, at + left) for one, at in self.lefts], (pointer, place + right))
+
+    def meets(self, left: int, n_steps: int) -> bool:
+        """Whether some row reads what another one does at another of so many steps."""
+        places = set(self.lefts)
+        moves = range(left, left * n_steps, left) if left else ()
+        return any((one, at + move) in places for move in moves for one, at in places)
+
+
+class Live(NamedTuple):
+    """A kind of row tile: its rows, and those that count at each step of an unrolled dimension."""
+
+    rows: int
+    steps: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = ()
+
+
+class Tiles:
+    """Writes the kernels of a block: functions that compute one register tile."""
+
+    def __init__(self, layout: Layout, rows: Sizes, cols: Sizes, col_chunk: int) -> None:
+        self.layout, self.text = layout, layout.text
+        task, plan = layout.task, layout.plan
+        self.out_rows, self.out_cols = layout.line(task.out, rows), layout.line(task.out, cols)
+        self.n_rows, self.n_cols = length(rows), length(cols)
+        inner = {dim for dim, _ in rows}
+        self.cut_guards = {}
+        """Guards by the dimension of the sum whose loop they cut: their number in arguments."""
+        self.row_guards = {}
+        """Guards by the dimension of the sum that is unrolled for them: the dimension of rows."""
+        for number, guard in enumerate(layout.skipped):
+            (dim,) = (dim for dim, _ in guard.steps if dim in plan.sums.dims)
+            row = [d for d, _ in guard.steps if d in inner]
+            if row:
+                self.row_guards[dim] = guard, row[0]
+            else:
+                self.cut_guards[dim] = guard, f"p{number}"
+        self.pitch = layout.right_pitch(col_chunk)
+        if plan.packs_left:
+            by_sum = layout.is_left_panel or layout.is_left_wide
+            self.left_rows = Line(1 if by_sum else layout.left_pitch())
+            self.left_tile = layout.max_sum if layout.is_left_panel else self.left_rows.step
+        else:
+            self.left_rows, self.left_tile = layout.line(task.left, rows), 1
+        if plan.packs_right:
+            self.right_tile = layout.max_sum if layout.is_panel(col_chunk) else 1
+            self.right_cols = Line(1)
+        else:
+            self.right_tile = 1
+            self.right_cols = layout.line(task.right, cols)
+
+    def alike(self, parts: list[tuple[int, int, int]]) -> list[tuple[tuple[int, int, int], Live]]:
+        """Cut runs of row tiles further, so that those of a run have the same rows that count."""
+        found: list[tuple[tuple[int, int, int], Live]] = []
+        for start, stop, rows in parts:
+            if not self.row_guards:
+                found.append(((start, stop, rows), Live(rows)))
+                continue
+            for at in range(start, stop, rows):
+                live = Live(rows, tuple((d, self._counting(d, at, rows)) for d in self.row_guards))
+                if found and found[-1][1] == live:
+                    found[-1] = ((found[-1][0][0], at + rows, rows), live)
+                else:
+                    found.append(((at, at + rows, rows), live))
+        return found
+
+    def _counting(self, dim: str, start: int, rows: int) -> tuple[tuple[int, ...], ...]:
+        """List the rows of a tile that a guard lets count, at each step of a dimension."""
+        guard, row = self.row_guards[dim]
+        return tuple(
+            tuple(
+                place
+                for place in range(rows)
+                if 0
+                <= guard.offset + (start + place) * guard.step(row) + at * guard.step(dim)
+                < guard.size
+            )
+            for at in range(self.layout.task.size(dim))
+        )
+
+    def levels(self, rows: int) -> tuple[tuple[_Level, ...], int]:
+        """Give the loops of the sum of a tile of so many rows, outermost first.
+
+        And the steps of the outermost for each that is asked for.
+        """
+        layout, plan, task = self.layout, self.layout.plan, self.layout.task
+        found: list[_Level] = []
+        run = scale = 1
+        pitch = rows if layout.is_left_panel else layout.left_pitch() if layout.is_left_wide else 1
+        for number, (dim, size) in reversed(list(enumerate(layout.sum_inner))):
+            left = run * pitch if plan.packs_left else task.left.step(dim)
+            right = run * self.pitch if plan.packs_right else task.right.step(dim)
+            found.append(_Level(None if number == 0 else size, left, right, dim))
+            run *= size
+        merged: list[_Level] = []
+        guarded = {*self.cut_guards, *self.row_guards}
+        for level in found:
+            below, far, wide, dim = merged[0] if merged else _Level(None, 0, 0)
+            is_apart = bool(guarded & {level.dim, dim})
+            moves = level.left, level.right
+            if below is None or is_apart or moves != (far * below, wide * below):
+                merged.insert(0, level)
+            elif level.size is None:
+                scale = below
+                merged[0] = _Level(None, far, wide)
+            else:
+                merged[0] = _Level(below * level.size, far, wide)
+        return tuple(merged) or (_Level(1, 0, 0),), scale
+
+    def basis(self, rows: int, cols: int) -> tuple[object, ...]:
+        """Give all that kernels of such tiles take from their block."""
+        lines = self.left_rows, self.right_cols, self.out_rows, self.out_cols
+        steps = self.left_tile, self.right_tile, self.pitch, self.levels(rows)
+        paced = self._next_rows(rows), self._unroll(rows, cols)
+        return lines, steps, *self.cut_guards.items(), *self.row_guards, *paced
+
+    def _unroll(self, rows: int, cols: int) -> int:
+        """Say by how much sums are unrolled: only in the highest and widest tiles of a block."""
+        (highest, _), *_ = even(self.n_rows, self.layout.plan.tile_rows)
+        is_whole = rows == highest and cols >= min(self.layout.plan.tile_cols, self.n_cols)
+        return UNROLL if is_whole else 1
+
+    def write(self, name: str, live: Live, cols: int, numbers: Sequence[str]) -> str:
+        """Write the kernel of a tile; return its name."""
+        text, rows = self.text, live.rows
+        with text.function(name, ("left", "right", "out"), (*numbers, "row", "col")):
+            row, col = text.argument("row"), text.argument("col")
+            n = -(-cols // text.lanes)
+            lefts = self._lefts(row, rows)
+            right = self._right(col)
+            outs = self.out_rows.of(text, text.argument("out"), row, rows, self._out)
+            if self._is_direct(cols):
+                outs = self._across(outs, col)
+                self._fetch(outs, cols)
+            elif self._is_turned:
+                outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
+                self._fetch(outs, rows)
+            self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
+            self.live, self.shape = dict(live.steps), (rows, n)
+            self.next_rows, self.unroll = self._next_rows(rows), self._unroll(rows, cols)
+            zeros = [text.zero()] * (rows * n)
+            levels, self.scale = self.levels(rows)
+            totals = self._sum(levels, _At(lefts, right), zeros, range(rows))
+            if self._is_direct(cols):
+                self._finish(outs, totals, n)
+            elif self._is_turned:
+                self._turn(outs, totals, (rows, n))
+            else:
+                self._scatter(outs, totals, (rows, cols, n), col)
+        return name
+
+    @property
+    def _out(self) -> Element:
+        return self.layout.task.out.element
+
+    def _fetch(self, outs: list[Place], cols: int) -> None:
+        """Ask for the lines that a tile will write, while it sums."""
+        a_line = LINE_BYTES // self._out.n_bytes
+        for pointer, behind in outs:
+            for place in (*range(0, cols - 1, a_line), cols - 1):
+                self.text.fetch(self.text.at(pointer, behind + place, self._out), writes=True)
+
+    def _is_direct(self, cols: int) -> bool:
+        return self.out_cols.table is None and (self.out_cols.step == 1 or cols == 1)
+
+    @property
+    def _is_turned(self) -> bool:
+        return self.out_rows.table is None and self.out_rows.step == 1
+
+    def _across(self, outs: list[Place], col: Number) -> list[Place]:
+        """Move places of rows to a column."""
+        text = self.text
+        offset = text.mul(col, self.out_cols.step)
+        moved = {one: text.at(one, offset, self._out) for one in dict.fromkeys(p for p, _ in outs)}
+        return [(moved[one], behind) for one, behind in outs]
+
+    def _lefts(self, row: Number, rows: int) -> list[Place]:
+        text, layout = self.text, self.layout
+        left = text.argument("left")
+        if not layout.plan.packs_left:
+            return self.left_rows.of(text, left, row, rows, layout.task.left.element)
+        base = text.at(left, text.mul(row, self.left_tile), text.element)
+        return [(base, place * self.left_rows.step) for place in range(rows)]
+
+    def _right(self, col: Number) -> Place:
+        text, layout = self.text, self.layout
+        right = text.argument("right")
+        if layout.plan.packs_right:
+            return text.at(right, text.mul(col, self.right_tile), text.element), 0
+        return self.right_cols.of(text, right, col, 1, layout.task.right.element)[0]
+
+    def _sum(
+        self,
+        levels: Sequence[_Level],
+        at: _At,
+        totals: list[str],
+        rows: Sequence[int],
+    ) -> list[str]:
+        """Write the loops of the sum; the innermost is unrolled."""
+        text = self.text
+        if not levels:
+            return self._point(at, totals, rows)
+        (size, left, wide, dim), *inner = levels
+        if dim in self.live:
+            for place, counting in enumerate(self.live[dim]):
+                text.read_again()  # neighbouring steps read the same elements
+                kept = [one for one in rows if one in counting]
+                totals = self._sum(inner, at.behind(place * left, place * wide), totals, kept)
+            return totals
+        start: Number = 0
+        stop: Number = size if size is not None else text.mul(text.argument("count"), self.scale)
+        if dim in self.cut_guards:
+            start, stop = self._limits(*self.cut_guards[dim], stop)
+        unroll = 1 if inner or dim in self.cut_guards else self.unroll
+        unroll = unroll if size is None else min(unroll, size)
+        n_whole, _ = text.divided(stop, unroll)
+        whole: Number = stop if unroll == 1 else text.mul(n_whole, unroll)
+        with text.loop(start, whole, unroll, totals) as loop:
+            values = loop.values
+            here = self._moved(at, loop.index, left, wide)
+            is_shared = here.meets(left, unroll)
+            if left == 1 and self.next_rows:
+                self._fetch_rows(here.lefts, loop.index)
+            if inner and inner[0].dim in self.cut_guards:
+                self._fetch_below(here.lefts, *inner)
+            for place in range(unroll):
+                if place and is_shared:
+                    text.read_again()
+                values = self._sum(inner, here.behind(place * left, place * wide), values, rows)
+            loop.carry(values)
+        totals = loop.values
+        if unroll > 1 and whole != stop:
+            with text.loop(whole, stop, 1, totals) as loop:
+                here = self._moved(at, loop.index, left, wide)
+                loop.carry(self._point(here, loop.values, rows))
+            totals = loop.values
+        return totals
+
+    def _limits(self, guard: Guard, position: str, size: Number) -> tuple[Number, Number]:
+        """Give the steps of a loop between which a guard holds."""
+        text = self.text
+        (dim,) = (dim for dim, _ in guard.steps if dim in self.layout.plan.sums.dims)
+        step = guard.step(dim)
+        at = text.mul(text.argument(position), -1)
+        ends: list[Number] = []
+        for end in (at, text.add(at, guard.size)):
+            reached = text.choice(text.less(end, 0), 0, end)
+            ends.append(text.least(text.divided(text.add(reached, step - 1), step)[0], size))
+        return ends[0], ends[1]
+
+    def _next_rows(self, rows: int) -> int:
+        """Say how far the rows of the next tile lie from those of one, if tiles ask for them."""
+        layout = self.layout
+        if layout.plan.packs_left or layout.task.left.guards or self.left_rows.table:
+            return 0
+        if self.n_rows * layout.max_sum * layout.task.left.element.n_bytes <= KEPT_BYTES:
+            return 0
+        return rows * self.left_rows.step
+
+    def _fetch_rows(self, rows: Sequence[Place], index: Number) -> None:
+        """Ask for what the next tile reads, which are streams that start anew: each line once."""
+        text, element = self.text, self.layout.task.left.element
+        turns = LINE_BYTES // element.n_bytes // self.unroll
+        turn = text.divided(text.divided(index, self.unroll)[0], turns)[1]
+        step, (pointer, behind) = self.left_rows.step, rows[0]
+        pointer = text.at(pointer, text.mul(turn, step), element)
+        for row in range(0, len(rows), turns):
+            text.fetch(text.at(pointer, behind + self.next_rows + row * step, element))
+
+    def _fetch_below(self, rows: Sequence[Place], down: _Level, *across: _Level) -> None:
+        """Ask for what the window of a tile meets first where the next row of blocks begins."""
+        task, walk = self.layout.task, self.layout.plan.rows
+        steps = dict(self.cut_guards[down.dim][0].steps)
+        if not walk.outer or walk.outer[-1] not in steps or self.left_rows.table:
+            return
+        if chunks(task, walk)[0] > 1:
+            return
+        move, tap, taps = steps[walk.outer[-1]], steps[down.dim], task.size(down.dim)
+        last = (len(rows) - 1) * self.left_rows.step
+        last += sum((one.size - 1) * one.left for one in across if one.dim and one.size)
+        pointer, behind = rows[0]
+        behind += task.left.step(walk.outer[-1])
+        element = task.left.element
+        for row in range(taps):
+            if row * tap + move > (taps - 1) * tap:
+                for place in (*range(0, last, LINE_BYTES // element.n_bytes), last):
+                    at = behind + row * down.left + place
+                    self.text.fetch(self.text.at(pointer, at, element))
+
+    def _elements(self) -> tuple[Element, Element]:
+        plan, task, own = self.layout.plan, self.layout.task, self.text.element
+        return (
+            own if plan.packs_left else task.left.element,
+            own if plan.packs_right else task.right.element,
+        )
+
+    def _moved(self, at: _At, index: Number, left: int, wide: int) -> _At:
+        """Move places by the steps of a loop."""
+        text = self.text
+        of_left, of_right = self._elements()
+        far = text.mul(index, left)
+        moved = {one: text.at(one, far, of_left) for one in dict.fromkeys(p for p, _ in at.lefts)}
+        pointer, behind = at.right
+        return _At(
+            [(moved[one], place) for one, place in at.lefts],
+            (text.at(pointer, text.mul(index, wide), of_right), behind),
+        )
+
+    def _point(self, at: _At, totals: list[str], rows: Sequence[int]) -> list[str]:
+        """Write the products of one point of the sum."""
+        text, n = self.text, self.shape[1]
+        of_left, of_right = self._elements()
+        vectors = []
+        for number in range(n if rows else 0):
+            place = text.at(at.right[0], at.right[1] + number * text.lanes, of_right)
+            if self.layout.plan.is_right_given:
+                text.fetch(text.at(place, GIVEN_AHEAD * self.pitch, of_right))
+            is_masked = number == n - 1 and not self.layout.plan.packs_right
+            vectors.append(text.load(place, of_right, self.mask if is_masked else None))
+        made = list(totals)
+        for row in rows:
+            one = text.spread(text.load_one(text.at(*at.lefts[row], of_left), of_left))
+            for number in range(n):
+                made[row * n + number] = text.fma(one, vectors[number], made[row * n + number])
+        return made
+
+    def _finish(self, outs: list[Place], totals: list[str], n: int) -> None:
+        """Add to what earlier blocks of the sum have left, and write."""
+        text = self.text
+        is_later = self._is_later()
+        for number in range(n):
+            mask = self.mask if number == n - 1 else None
+            later = text.mask_if(is_later, mask) if is_later else None
+            for row, out in enumerate(outs):
+                place = text.at(out[0], out[1] + number * text.lanes, self._out)
+                value = totals[row * n + number]
+                if later:
+                    value = text.plus(value, text.load(place, self._out, later))
+                text.store(place, value, self._out, mask)
+
+    def _is_later(self) -> str | None:
+        if self.layout.n_sum_blocks == 1:
+            return None
+        return self.text.less(0, self.text.argument("first"))
+
+    def _turn(self, places: list[Place], totals: list[str], shape: tuple[int, int]) -> None:
+        """Write a tile whose rows lie side by side, vector by vector of rows."""
+        text, (rows, n) = self.text, shape
+        lanes, is_later = text.lanes, self._is_later()
+        for first in range(0, rows, lanes):
+            mask = text.first_lanes(rows - first)
+            later = text.mask_if(is_later, mask) if is_later else None
+            for number in range(n):
+                group = [totals[row * n + number] for row in range(first, min(rows, first + lanes))]
+                group += [text.zero()] * (lanes - len(group))
+                lined = places[number * lanes : (number + 1) * lanes]
+                for value, (pointer, behind) in zip(text.transposed(group), lined, strict=False):
+                    place = text.at(pointer, behind + first, self._out)
+                    if later:
+                        value = text.plus(value, text.load(place, self._out, later))
+                    text.store(place, value, self._out, mask)
+
+    def _scatter(
+        self, outs: list[Place], totals: list[str], shape: tuple[int, int, int], col: Number
+    ) -> None:
+        """Write a tile whose columns do not lie side by side, by way of a buffer."""
+        text, (rows, cols, n) = self.text, shape
+        room = text.room(rows * n * text.lanes)
+        for number, value in enumerate(totals):
+            text.store(text.at(room, number * text.lanes, text.element), value, text.element)
+        is_later = self._is_later()
+        with text.loop(0, cols) as across:
+            for row in range(rows):
+                ((pointer, behind),) = self.out_cols.of(
+                    text, text.at(*outs[row], self._out), text.add(col, across.index), 1, self._out
+                )
+                place = text.at(pointer, behind, self._out)
+                start = text.add(across.index, row * n * text.lanes)
+                value = text.load_one(text.at(room, start, text.element), text.element)
+                if is_later:
+                    value = text.plus_if(is_later, value, place, self._out)
+                text.store_one(place, value, self._out)
