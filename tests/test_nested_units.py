@@ -63,5 +63,7 @@ def test_reasons_know_the_lanes() -> None:
     nest = parse_schedule("M:64@lane N:8 K:8", problem)
     arch = Arch("lanes", levels, compute)
     (reason,) = explain(problem, nest, arch)
-    assert reason.working_set_bytes == evaluate(problem, nest, arch).levels[0].working_set_bytes
-    assert (reason.working_set_bytes, reason.overflow_bytes) == (320, 768)
+    assert (
+        reason.score.working_set_bytes == evaluate(problem, nest, arch).levels[0].working_set_bytes
+    )
+    assert (reason.score.working_set_bytes, reason.overflow_bytes) == (320, 768)

@@ -83,8 +83,7 @@ class CText(Writer):
     def table(self, name: str, values: Iterable[int]) -> str:
         listed = list(values)
         line = f"static const num {name}[{len(listed)}] = {{{', '.join(map(str, listed))}}};"
-        if line not in self._tables:
-            self._tables.append(line)
+        self._tables[line] = None
         return name
 
     # Integers and addresses

@@ -45,8 +45,7 @@ class LlvmText(Writer):
     def table(self, name: str, values: Iterable[int]) -> str:
         listed = [f"i64 {value}" for value in values]
         line = f"@{name} = internal constant [{len(listed)} x i64] [{', '.join(listed)}]"
-        if line not in self._tables:
-            self._tables.append(line)
+        self._tables[line] = None
         return f"@{name}"
 
     # Integers and addresses

@@ -32,11 +32,13 @@ _PAUSES = {
 _PAUSES |= {"AMD64": _PAUSES["x86_64"], "arm64": _PAUSES["aarch64"]}
 
 
-def _slots(box: str, **names: int) -> str:
-    """Write the addresses of numbers of a box."""
-    return "\n".join(
-        f"  %{name} = getelementptr i64, ptr %{box}, i64 {slot}" for name, slot in names.items()
-    )
+def _slots(box: str, number: str = "", **names: int) -> str:
+    """Write the addresses of numbers of a box; with ``number`` where the box is, first."""
+    lines = [f"  %{name} = getelementptr i64, ptr %{box}, i64 {at}" for name, at in names.items()]
+    if number:
+        lines.insert(0, f"  %{box}_at = mul i64 %{number}, {_SLOTS}")
+        lines.insert(1, f"  %{box} = getelementptr i64, ptr %boxes, i64 %{box}_at")
+    return "\n".join(lines)
 
 
 @lru_cache(maxsize=1)
@@ -73,9 +75,7 @@ define void @prepare(ptr %box, i64 %unused) {{
 ; Takes jobs of its own, then those that other threads have not come to.
 define internal void @run(ptr %boxes, i64 %n, i64 %self) {{
 entry:
-  %at = mul i64 %self, {_SLOTS}
-  %box = getelementptr i64, ptr %boxes, i64 %at
-{_slots("box", function_at=_FUNCTION, jobs_at=_JOBS, grain_at=_GRAIN)}
+{_slots("box", "self", function_at=_FUNCTION, jobs_at=_JOBS, grain_at=_GRAIN)}
   %function = load ptr, ptr %function_at
   %jobs = load i64, ptr %jobs_at
   %grain = load i64, ptr %grain_at
@@ -91,9 +91,7 @@ visit:
   %is_round = icmp sge i64 %sum, %n
   %wrapped = sub i64 %sum, %n
   %whose = select i1 %is_round, i64 %wrapped, i64 %sum
-  %there = mul i64 %whose, {_SLOTS}
-  %other = getelementptr i64, ptr %boxes, i64 %there
-{_slots("other", next_at=_NEXT, end_at=_END)}
+{_slots("other", "whose", next_at=_NEXT, end_at=_END)}
   %stop = load i64, ptr %end_at
   br label %take
 take:
@@ -120,9 +118,7 @@ define void @serve(ptr %boxes, i64 %packed) {{
 entry:
   %n = lshr i64 %packed, 32
   %self = and i64 %packed, 4294967295
-  %at = mul i64 %self, {_SLOTS}
-  %box = getelementptr i64, ptr %boxes, i64 %at
-{_slots("box", done=_DONE, taken=_TAKEN, lock=_LOCK, signal=_SIGNAL)}
+{_slots("box", "self", done=_DONE, taken=_TAKEN, lock=_LOCK, signal=_SIGNAL)}
   br label %wait
 wait:
   %seen = phi i64 [ 0, %entry ], [ %new, %work ], [ %new, %begin ]
@@ -166,9 +162,7 @@ post:
   %is_box = icmp slt i64 %i, %n
   br i1 %is_box, label %send, label %own
 send:
-  %at = mul i64 %i, {_SLOTS}
-  %box = getelementptr i64, ptr %boxes, i64 %at
-{_slots("box", lock=_LOCK, signal=_SIGNAL)}
+{_slots("box", "i", lock=_LOCK, signal=_SIGNAL)}
   call i32 @pthread_mutex_lock(ptr %lock)
   %old = atomicrmw add ptr %box, i64 1 release
   call i32 @pthread_cond_signal(ptr %signal)
@@ -183,9 +177,7 @@ next:
   %is_left = icmp slt i64 %k, %n
   br i1 %is_left, label %recall, label %end
 recall:  ; a thread that has not begun finds nothing to do
-  %there = mul i64 %k, {_SLOTS}
-  %one = getelementptr i64, ptr %boxes, i64 %there
-{_slots("one", done=_DONE, taken=_TAKEN)}
+{_slots("one", "k", done=_DONE, taken=_TAKEN)}
   %asked = load atomic i64, ptr %one monotonic, align 8
   %before = sub i64 %asked, 1
   %pair = cmpxchg ptr %taken, i64 %before, i64 %asked acq_rel monotonic

@@ -40,7 +40,7 @@ class Writer(ABC):
     def __init__(self, element: Element, lanes: int) -> None:
         self.element, self.lanes = element, lanes
         self._lines: list[str] = []
-        self._tables: list[str] = []
+        self._tables: dict[str, None] = {}
         self._declared: dict[str, str] = {}
         self._types: dict[str, str] = {}
         self._count = 0

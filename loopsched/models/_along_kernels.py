@@ -26,6 +26,7 @@ from loopsched.models._replay_kernels import (
     WINDOW,
     Tables,
     add_rows,
+    begin,
     begun_in,
     enter,
     find_longest,
@@ -426,17 +427,8 @@ def gather(
     wave.unseen[:] = 0
     at = 0
     while True:
-        stamp, ended = base + at, n_loops
-        for dim in range(n_dims):
-            piece[dim], offset[dim], reach[dim] = 0, 0, wave.longest[dim]
-        for i in range(ended):
-            dim = inner[i, 0]
-            offset[dim] += digits[i] * inner[i, 1]
-            piece[dim] += digits[i] * inner[i, 2]
-            if offset[dim] >= reach[dim]:
-                ended = i
-                break
-            reach[dim] = min(reach[dim], offset[dim] + inner[i, 1])
+        stamp = base + at
+        ended = begin(inner, digits, 0, n_loops, wave.longest, piece, offset, reach)
         if ended == n_loops:
             for kind in range(2):
                 wave.touched[at, kind] = wave.new[at, kind] = wave.fresh[at, kind] = 0

@@ -219,6 +219,34 @@ def begun_in(offset: Ints) -> int:
 
 
 @leaf
+def begin(
+    loops: Ints,
+    digits: Ints,
+    first: int,
+    end: int,
+    longest: Ints,
+    piece: Ints,
+    offset: Ints,
+    reach: Ints,
+) -> int:
+    """Find where a point of some loops begins in an item, and which piece of its cells that is.
+
+    Returns the first loop that begins behind the end of the longest item, ``end`` if none does.
+    """
+    for dim in range(longest.size):
+        piece[dim], offset[dim], reach[dim] = 0, 0, longest[dim]
+    for i in range(first, end):
+        dim = loops[i, 0]
+        offset[dim] += digits[i] * loops[i, 1]
+        piece[dim] += digits[i] * loops[i, 2]
+        if offset[dim] >= reach[dim]:
+            end = i
+            break
+        reach[dim] = min(reach[dim], offset[dim] + loops[i, 1])
+    return end
+
+
+@leaf
 def works(lengths: Ints, pick: int, offset: Ints) -> bool:
     """Whether an instance's item goes on beyond an offset."""
     dim = 0
@@ -452,7 +480,7 @@ def walk(
     done, found, capacity = memory.done, memory.found, limits[0]
     n_dims, n_loops, n_tensors = sizes.size, loops.shape[0], tensors.shape[0]
     piece = np.zeros(n_dims, np.int64)
-    length = np.zeros(n_dims, np.int64)
+    reach = np.zeros(n_dims, np.int64)
     offset = np.zeros(n_dims, np.int64)
     inner_rows = np.zeros(axes.shape[0], np.int64)
     several = np.zeros((3, axes.shape[0]), np.int64)
@@ -492,18 +520,7 @@ def walk(
         ended = n_loops
         if not n_asking:  # nor has a list more waves after an empty one
             ended = groups[0, 0] if groups.shape[0] == 1 else inside
-        piece[:] = 0
-        offset[:] = 0
-        for dim in range(n_dims):
-            length[dim] = longest[dim]
-        for i in range(inside, ended):
-            dim = loops[i, 0]
-            offset[dim] += digits[i] * loops[i, 1]
-            piece[dim] += digits[i] * loops[i, 2]
-            if offset[dim] >= length[dim]:
-                ended = i
-                break
-            length[dim] = min(length[dim], offset[dim] + loops[i, 1])
+        ended = begin(loops, digits, inside, ended, longest, piece, offset, reach)
         if ended == n_loops:
             inner_rows[:] = 0
             add_rows(axes, axis_dims, piece, inner_rows)

@@ -16,7 +16,7 @@ from loopsched.machines.levels import Level
 from loopsched.models.machine import room_of
 from loopsched.models.places import placed_in, resolved
 from loopsched.models.reuse import fit_cut, fit_position, placed_visits, run_outside
-from loopsched.models.score import Evaluation, evaluate
+from loopsched.models.score import Evaluation, LevelScore, evaluate
 from loopsched.models.view import View
 from loopsched.nests.nest import Schedule
 from loopsched.problems.footprint import tensor_bytes
@@ -69,13 +69,8 @@ class LevelReason:
 
     Parameters
     ----------
-    level, outer : str
-        The level, and the next outer one.
-    capacity_bytes : int or None
-    fit_position : int
-        Position of the outermost loop whose region fits.
-    working_set_bytes : int
-        Footprint of that region.
+    score : LevelScore
+        What `evaluate` says of the level: name, capacity, what fits.
     overflow_position : int or None
         Position of the innermost loop whose region is too large; None if
         the whole problem or work item fits, or tiles are placed one by one.
@@ -84,11 +79,7 @@ class LevelReason:
     tensors : tuple of TensorReason
     """
 
-    level: str
-    outer: str
-    capacity_bytes: int | None
-    fit_position: int
-    working_set_bytes: int
+    score: LevelScore
     overflow_position: int | None
     overflow_bytes: int
     tensors: tuple[TensorReason, ...]
@@ -143,11 +134,7 @@ def _level_reason(problem: Problem, level: Level, score: Evaluation) -> LevelRea
     if not places and fit is not None and fit > view.boundary:
         too_large = view.cuts[fit - 1].position
     return LevelReason(
-        level=level.name,
-        outer=found.outer,
-        capacity_bytes=level.usable_bytes,
-        fit_position=found.fit_position,
-        working_set_bytes=found.working_set_bytes,
+        score=found,
         overflow_position=too_large,
         overflow_bytes=0
         if too_large is None
@@ -212,17 +199,18 @@ def annotate(problem: Problem, schedule: Schedule, arch: Arch) -> dict[int, str]
     staying: dict[tuple[int, str], list[str]] = {}
     for reason in explain(problem, schedule, arch):
         held = [each for each in reason.tensors if each.is_held]
-        room = "" if reason.capacity_bytes is None else format_capacity(reason.capacity_bytes)
-        for at in sorted({each.tile_position for each in held}) or [reason.fit_position]:
+        level, capacity = reason.score.name, reason.score.capacity_bytes
+        room = "" if capacity is None else format_capacity(capacity)
+        for at in sorted({each.tile_position for each in held}) or [reason.score.fit_position]:
             here = [each for each in held if each.tile_position == at]
             size = binary(sum(each.tile_bytes for each in here))
-            size = f"2 x {size}" if arch.level(reason.level).double_buffered else size
+            size = f"2 x {size}" if arch.level(level).double_buffered else size
             names = " ".join(each.tensor for each in here)
-            text = f"{holding(reason.level)} {size}{room and f' of {room}'}: {names}"
+            text = f"{holding(level)} {size}{room and f' of {room}'}: {names}"
             notes.setdefault(at, []).append(text)
         for each in held:
             for position in each.stays_through:
-                staying.setdefault((position, each.tensor), []).append(reason.level)
+                staying.setdefault((position, each.tensor), []).append(level)
     for (position, tensor), levels in staying.items():
         notes.setdefault(position, []).append(f"{tensor} stays in {' and '.join(levels)}")
     return {position: "; ".join(texts) for position, texts in notes.items()}
@@ -292,18 +280,19 @@ def _excess(mine: Iterable[TensorReason], other: Iterable[TensorReason]) -> int:
 def _level_reasons(
     first: Schedule, second: Schedule, mine: LevelReason, other: LevelReason
 ) -> Iterator[str]:
-    pairs = list(zip(mine.tensors, other.tensors, strict=True))
+    level, pairs = mine.score, list(zip(mine.tensors, other.tensors, strict=True))
     for a, b in sorted(pairs, key=lambda pair: pair[1].bytes - pair[0].bytes):
         if a.bytes > b.bytes:
-            head = f"{mine.outer} to {mine.level}, {a.tensor}"
+            head = f"{level.outer} to {level.name}, {a.tensor}"
             yield f"{head}: {_against(a, b)}: {_why(first, second, a, b)}"
     is_worse = any(a.bytes > b.bytes for a, b in pairs)
     if is_worse and mine.overflow_position is not None:
-        room = "" if mine.capacity_bytes is None else f" ({format_capacity(mine.capacity_bytes)})"
+        size = level.capacity_bytes
+        room = "" if size is None else f" ({format_capacity(size)})"
         yield (
-            f"{mine.level}{room} overflows: from loop {first.loops[mine.overflow_position]} "
+            f"{level.name}{room} overflows: from loop {first.loops[mine.overflow_position]} "
             f"inward, {binary(mine.overflow_bytes)} are needed; one loop further in, "
-            f"{binary(mine.working_set_bytes)}"
+            f"{binary(level.working_set_bytes)}"
         )
 
 

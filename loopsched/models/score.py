@@ -155,11 +155,6 @@ class LevelScore(Moved):
         The level across whose inner side the bytes come.
     capacity_bytes : int or None
         Usable bytes of one instance.
-    working_set_bytes : int
-        Footprint of the body that fits, or of the tiles placed, in one instance.
-    fit_position : int
-        Position of the outermost loop whose whole region fits, or the innermost
-        place of a tile.
     moved : LevelTraffic
         Bytes across the outer boundary, all instances together.
     time_s : float, seconds
@@ -175,13 +170,21 @@ class LevelScore(Moved):
     name: str
     outer: str
     capacity_bytes: int | None
-    working_set_bytes: int
-    fit_position: int
     moved: LevelTraffic
     time_s: float
     time_bound_s: float
     operational_intensity: float
     utilisation: float
+
+    @property
+    def working_set_bytes(self) -> int:
+        """Footprint of the body that fits, or of the tiles placed, in one instance."""
+        return self.moved.working_set_bytes
+
+    @property
+    def fit_position(self) -> int:
+        """Position of the outermost loop whose whole region fits, or innermost place of a tile."""
+        return self.moved.fit_position
 
     @property
     def tensors(self) -> dict[str, TensorTraffic]:
@@ -539,8 +542,6 @@ def _level_score(
         name=level.name,
         outer=outer.name,
         capacity_bytes=level.usable_bytes,
-        working_set_bytes=found.working_set_bytes,
-        fit_position=found.fit_position,
         moved=found,
         time_s=own_time_s,
         time_bound_s=least / highest if highest else 0.0,
