@@ -14,8 +14,8 @@ _report.broken(
 _report.broken(
     "page-policy-of-model",
     "the policy allows the style as a script, not the model",
-    '(parts["model"], parts["page"])',
-    '(parts["style"], parts["page"])',
+    "scripts=list(scripts.values())",
+    'scripts=[text_of("page.css"), scripts["page"]]',
 )
 _report.broken(
     "page-steps-shifted",

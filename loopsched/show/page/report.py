@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from loopsched.base.errors import InputError
@@ -24,6 +20,7 @@ from loopsched.scheduler.rows import totals
 from loopsched.show.page.data import MOST_EXACT, arch_data, problem_data, whole
 from loopsched.show.page.model import model_js
 from loopsched.show.page.rows import rows_by_layer
+from loopsched.show.page.shell import page_html, text_of
 
 if TYPE_CHECKING:
     from loopsched.curves.curve import Curve
@@ -104,18 +101,19 @@ def report_html(
     for one in data["layers"]:
         row = (measured or {}).get(one["number"])
         one["measured"] = row and {name: row[name] for name in _MEASURED}
-    parts = {
-        "style": _text("page.css"),
-        "model": model_js(),
-        "page": _page_js(),
-        "data": _embedded(data),
-        "title": html.escape(data["title"]),
-        "heading": html.escape(data["title"]).replace(",", ",<wbr>"),
-        "version": html.escape(data["version"]),
-    }
-    parts["policy"] = _policy(parts["style"], (parts["model"], parts["page"]))
-    # One pass: what is put in is not looked at again, whatever names it holds.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _text("page.html"))
+    scripts = {"model": model_js(), "page": _page_js()}
+    return page_html(
+        "page.html",
+        text_of("page.css"),
+        data["title"],
+        {
+            **scripts,
+            "data": _embedded(data),
+            "heading": html.escape(data["title"]).replace(",", ",<wbr>"),
+        },
+        scripts=list(scripts.values()),
+        version=data["version"],
+    )
 
 
 def _check(layers: Mapping[int, list[Row]], problems: Mapping[int, Problem]) -> None:
@@ -147,26 +145,9 @@ def _misfits(problem: Problem, row: Row) -> tuple[str, ...]:
     return ()
 
 
-def _text(name: str) -> str:
-    return files("loopsched.show.page").joinpath(name).read_text(encoding="utf-8")
-
-
 def _page_js() -> str:
-    parts = "\n".join(_text(f"ui/{name}.js") for name in _SCRIPTS)
+    parts = "\n".join(text_of(f"ui/{name}.js") for name in _SCRIPTS)
     return f"'use strict';\n(() => {{\n{parts}\n}})();\n"
-
-
-def _policy(style: str, scripts: Sequence[str]) -> str:
-    """Allow the page's own style and scripts by their hashes, and no connection at all."""
-    allowed = " ".join(f"'{_hash(script)}'" for script in scripts)
-    return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src {allowed}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _embedded(data: object) -> str:

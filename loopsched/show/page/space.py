@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from loopsched.base.errors import InputError
 from loopsched.base.units import amount
-from loopsched.base.version import __version__
+from loopsched.show.page.shell import page_html, text_of
 from loopsched.show.plots.style import decimal
 
 if TYPE_CHECKING:
@@ -40,20 +37,12 @@ _LINES = (
 def space_html(picks: Sequence[Pick]) -> str:
     """Make a page of what was picked from: one file of HTML without scripts.
 
+    It is the same for the same arguments.
+
     Parameters
     ----------
     picks : sequence of Pick
-        With all choices, and reasons if they are to be shown.
-
-    Returns
-    -------
-    str
-        HTML; the same for the same arguments.
-
-    Raises
-    ------
-    InputError
-        If there are none.
+        At least one; with all choices, and reasons if they are to be shown.
 
     Examples
     --------
@@ -65,23 +54,10 @@ def space_html(picks: Sequence[Pick]) -> str:
     """
     if not picks:
         raise InputError("a page of spaces needs at least one choice")
-    style = _text("page.css") + _text("space.css")
-    allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    style = text_of("page.css") + text_of("space.css")
     kernels = " and ".join(dict.fromkeys(one.kernel for one in picks))
-    parts = {
-        "policy": f"default-src 'none'; style-src 'sha256-{allowed}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'",
-        "style": style,
-        "title": escape(f"{kernels} on {picks[0].arch}"),
-        "version": escape(__version__),
-        "spaces": "\n".join(_section(one, at) for at, one in enumerate(picks)),
-    }
-    # One pass: what is put in is not looked at again, whatever names it holds.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _text("space.html"))
-
-
-def _text(name: str) -> str:
-    return files("loopsched.show.page").joinpath(name).read_text(encoding="utf-8")
+    spaces = "\n".join(_section(one, at) for at, one in enumerate(picks))
+    return page_html("space.html", style, f"{kernels} on {picks[0].arch}", {"spaces": spaces})
 
 
 def _section(found: Pick, at: int) -> str:
