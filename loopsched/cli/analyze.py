@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -18,12 +18,11 @@ from loopsched.show.table import Column, words
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
     from loopsched.machines.arch import Arch
+    from loopsched.models.buffer import Policy
     from loopsched.models.score import Evaluation, LevelScore
     from loopsched.models.traffic import Bracket
     from loopsched.nests.nest import Place, Schedule
     from loopsched.problems.problem import Problem
-
-Policy = Literal["lru", "explicit"]
 
 _EPILOG = """\b
 loopsched analyze gemm:m=64,n=64,k=64 'M:64@SM N:64 K:64 M:8'
@@ -36,17 +35,12 @@ loopsched analyze gemm:m=64,n=256,k=256 'n:64 c:256 k:256 n:32 c:32 k:32' \\
 
 @click.command(epilog=_EPILOG)
 @options.inputs("problem", schedule=False)
-@click.option(
+@options.size(
     "--capacity",
-    metavar="SIZE",
-    help="In place of --arch: count the traffic between DRAM and one buffer of this size. It has "
-    "no rates, so there are no times.",
+    meaning="In place of --arch: count the traffic between DRAM and one buffer of this size. It "
+    "has no rates, so there are no times.",
 )
-@options.choice(
-    "--policy",
-    of=["lru", "explicit"],
-    meaning="With --capacity: an LRU cache, or an explicit scratchpad.",
-)
+@options.policy("lru", "With --capacity: an LRU cache, or an explicit scratchpad.")
 @options.choice(
     "--model",
     of=["reuse", "yalsa", "report_003"],

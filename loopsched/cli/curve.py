@@ -51,11 +51,10 @@ _MOST_KNEES = 3
 
 @click.command(epilog=_EPILOG)
 @options.inputs()
-@options.choice(
-    "--policy",
-    of=["explicit", "lru"],
-    meaning="The buffer: a scratchpad that holds explicit tiles, or an LRU cache, for which the "
-    "traffic is a promise.",
+@options.policy(
+    "explicit",
+    "The buffer: a scratchpad that holds explicit tiles, or an LRU cache, for which the traffic "
+    "is a promise.",
 )
 @click.option(
     "--network",

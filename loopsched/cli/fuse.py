@@ -65,12 +65,11 @@ _GROUPS = (
     metavar="A:B",
     help="Only problems A to B-1, by number; either may be omitted.",
 )
-@click.option(
+@options.size(
     "--capacity",
     "-c",
-    metavar="SIZE",
-    help="On-chip capacity for tiles and tensors, such as 4MiB; by default that of the machine's "
-    "level next to memory.",
+    meaning="On-chip capacity for tiles and tensors, such as 4MiB; by default that of the "
+    "machine's level next to memory.",
 )
 @options.choice(
     "--objective",

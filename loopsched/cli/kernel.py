@@ -93,12 +93,7 @@ def preset(
     "pitch=N: row length in elements; held=PLACE: from there inward, each thread keeps what it "
     "loads in registers. May be repeated.",
 )
-@options.many(
-    "--layout",
-    "layouts",
-    metavar="TENSOR=AXES",
-    meaning=f"{options.LAYOUT}: input=NHWC, 'A=M,K:4100'; may be repeated.",
-)
+@options.layouts("TENSOR=AXES")
 @options.choice(
     "--guard",
     of=["thread", "load"],

@@ -20,6 +20,7 @@ from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
 
 if TYPE_CHECKING:
+    from loopsched.models.buffer import Policy
     from loopsched.scheduler.constraints import Constraints
     from loopsched.scheduler.goal import Goal
 
@@ -163,6 +164,11 @@ def text(
     return click.option(*names, metavar=metavar, default=default, show_default=True, help=meaning)
 
 
+def size(*names: str, meaning: str, default: str | None = None) -> Callable[[Command], Command]:
+    """Make an option of a size in bytes; `size_of` reads its value."""
+    return text(*names, metavar="SIZE", meaning=meaning, default=default)
+
+
 def target(
     meaning: str, metavar: str = "FILE", default: str | None = None
 ) -> Callable[[Command], Command]:
@@ -184,7 +190,7 @@ def data_type_of(default: str | None, by_default: str = "") -> Callable[[Command
 
 data_type = data_type_of("fp32")
 CPU_TYPES = ("fp32", "fp64", "bf16", "int8")
-cpu_type = click.option(
+_cpu_type = click.option(
     "--type",
     "data_type",
     type=click.Choice(CPU_TYPES),
@@ -201,9 +207,10 @@ def summed_form(meaning: str) -> Callable[[Command], Command]:
     return choice("--format", "form", of=["table", "json", "csv"], meaning=meaning)
 
 
-def arch_of(default: str) -> Callable[[Command], Command]:
+def arch_of(
+    default: str | None, meaning: str = "Machine: see 'loopsched archs'."
+) -> Callable[[Command], Command]:
     """Make the option of a machine."""
-    meaning = "Machine: see 'loopsched archs'."
     return text("--arch", "-a", metavar="NAME|FILE", meaning=meaning, default=default)
 
 
@@ -275,6 +282,12 @@ def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Com
     return decorate
 
 
+# Which layers are compiled for this CPU, and how.
+compiled = _together(
+    layers, count("--threads", meaning="Threads of a kernel; by default one per core."), _cpu_type
+)
+
+
 def inputs(
     argument: str = "workload",
     *,
@@ -339,8 +352,24 @@ element_bytes = click.option(
     metavar="N|TYPE",
     help="Element size of all tensors, in place of the workload's: bytes, or a type such as int8.",
 )
-# What --layout says, wherever it is an option.
-LAYOUT = "Order of a tensor's axes in memory, slowest first, and padded sizes"
+
+
+def layouts(metavar: str, more: str = "") -> Callable[[Command], Command]:
+    """Make the option that says how tensors lie in memory."""
+    meaning = (
+        "Order of a tensor's axes in memory, slowest first, and padded sizes: input=NHWC, "
+        f"'A=M,K:4100'; may be repeated.{more and f' {more}'}"
+    )
+    return many("--layout", "layouts", metavar=metavar, meaning=meaning)
+
+
+def policy(default: Policy, meaning: str) -> Callable[[Command], Command]:
+    """Make the option of what a single buffer is."""
+    return choice(
+        "--policy", of=sorted(("lru", "explicit"), key=lambda one: one != default), meaning=meaning
+    )
+
+
 dialect = choice(
     "--dialect",
     of=["loopsched", "yalsa"],

@@ -42,9 +42,7 @@ loopsched run --onnx model.onnx --check               against ONNX Runtime
     help="Check against ONNX Runtime, too, and time it instead of NumPy, for fp32 GEMMs and "
     "forward convolutions; works with and without --onnx.",
 )
-@options.layers
-@options.count("--threads", meaning="Threads of a kernel; by default one per core.")
-@options.cpu_type
+@options.compiled
 @options.count(
     "--measure", default=1, meaning="Time the kernels of the N best plans and keep the fastest."
 )

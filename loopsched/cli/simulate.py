@@ -47,10 +47,8 @@ _PATIENCE_S = 60
     meaning="Size of a single cache between DRAM and the loops; if repeated, each size is a "
     "replay of its own.",
 )
-@click.option(
-    "--arch", "-a", metavar="NAME|FILE", help="Instead of --capacity: all caches of a machine."
-)
-@click.option("--line", metavar="SIZE", help="Line size; by default single elements move.")
+@options.arch_of(None, "Instead of --capacity: all caches of a machine.")
+@options.size("--line", meaning="Line size; by default single elements move.")
 @options.count("--ways", meaning="With --capacity: lines per set; fully associative by default.")
 @options.choice(
     "--policy",
@@ -63,16 +61,8 @@ _PATIENCE_S = 60
     of=["back", "through"],
     meaning="With --capacity: write on eviction (back) or at once (through).",
 )
-@options.many(
-    "--layout",
-    "layouts",
-    metavar="[TENSOR=]AXES",
-    meaning=f"{options.LAYOUT}: input=NHWC, 'A=M,K:4100'; may be repeated. Without TENSOR=, "
-    "the order of all tensors.",
-)
-@click.option(
-    "--align", metavar="SIZE", default="256 B", show_default=True, help="Alignment of tensors."
-)
+@options.layouts("[TENSOR=]AXES", "Without TENSOR=, the order of all tensors.")
+@options.size("--align", default="256 B", meaning="Alignment of tensors.")
 @options.many(
     "--instances",
     metavar="[UNIT=]N",

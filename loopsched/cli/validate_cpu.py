@@ -24,9 +24,7 @@ loopsched run resnet50 --out runs.jsonl && loopsched validate cpu runs.jsonl
 
 @click.command(epilog=_EPILOG)
 @click.argument("workload", metavar="PROBLEM|WORKLOAD|RESULTS")
-@options.layers
-@options.count("--threads", meaning="Threads of a kernel; by default one per core.")
-@options.cpu_type
+@options.compiled
 @options.count(
     "--plans", default=8, meaning="Time N plans per problem: half the best, half drawn at random."
 )

@@ -27,12 +27,7 @@ _MOST_SKIPPED = 10
 
 @click.command(epilog=_EPILOG)
 @click.argument("file", metavar="FILE.csv")
-@click.option(
-    "--arch",
-    "-a",
-    metavar="NAME|FILE",
-    help="Machine that was measured; by default the column 'gpu'.",
-)
+@options.arch_of(None, "Machine that was measured; by default the column 'gpu'.")
 @options.choice(
     "--algorithm",
     of=["known", "any"],
