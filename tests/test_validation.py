@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from loopsched import InputError, conv2d, gemm, load_arch
 from loopsched.base.csv_text import parsed
-from loopsched.base.resources import resource_dir
+from loopsched.base.resources import resource_dir, resource_names
 from loopsched.base.statistics import percentile, rank_correlation
 from loopsched.gpu.addresses import Geometry
 from loopsched.gpu.counting import profile
 from loopsched.gpu.footprints import footprint_sectors
 from loopsched.network.selection import problem_of
-from loopsched.validation import Validation, read_counters, shipped_counters, validate_counters
+from loopsched.validation import Validation, read_counters, validate_counters
 from loopsched.validation.counter_files import counters_in
 from loopsched.validation.kernels import kernel_launch, kernel_of
 from loopsched.validation.launches import launch_of
@@ -165,8 +165,8 @@ def test_rows_keep_the_columns_of_the_file(tiled: Validation) -> None:
 
 def test_what_is_shipped_has_its_origin_described() -> None:
     text = (COUNTERS / "README.md").read_text(encoding="utf-8")
-    assert set(shipped_counters()) >= {"h200_tiled_gemm", "h200_kernels"}
-    for name in shipped_counters():
+    assert set(resource_names("counters", ".csv")) >= {"h200_tiled_gemm", "h200_kernels"}
+    for name in resource_names("counters", ".csv"):
         assert f"{name}.csv" in text
 
 

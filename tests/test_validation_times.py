@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from loopsched.base.csv_text import Value, parsed
 from loopsched.base.errors import InputError, ProblemError
+from loopsched.base.resources import resource_names
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.library.tiled import Tiling
 from loopsched.gpu.result import Estimate
@@ -24,7 +25,6 @@ from loopsched.validation.time_files import (
     GPUS,
     TimeRow,
     read_times,
-    shipped_times,
     times_in,
 )
 from loopsched.validation.time_summary import roofline
@@ -64,7 +64,7 @@ def product_row(time_us: float, m: int = 1000, **more: Value) -> dict[str, Value
 
 
 def test_shipped_files() -> None:
-    assert set(shipped_times()) == {
+    assert set(resource_names("measurements", ".csv")) == {
         "deepbench_conv_measured",
         "deepbench_gemm_measured",
         "library_gemm_measured",
@@ -306,7 +306,7 @@ def test_roofline_by_hand() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["known", "any"])
-@pytest.mark.parametrize("name", shipped_times())
+@pytest.mark.parametrize("name", resource_names("measurements", ".csv"))
 def test_nothing_measured_is_below_its_bound(name: str, algorithm: Literal["known", "any"]) -> None:
     found = validate_times(name, algorithm=algorithm)
     assert found.summary["bound_violations"] == 0

@@ -16,7 +16,7 @@ from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import as_arch
 from loopsched.machines.levels import Level
 from loopsched.validation.counter_files import MEASURED, CounterRow, counters_in
-from loopsched.validation.csv_files import Source, check, sheet_of
+from loopsched.validation.csv_files import Source, check, sheet_of, told
 from loopsched.validation.launch import Launch
 from loopsched.validation.launches import launch_of, loaded_sectors
 
@@ -67,8 +67,7 @@ def validate_counters(
     Parameters
     ----------
     counters : str, path or iterable of mappings
-        A file of measured counters, the name of a shipped one, or its rows;
-        docs/counters.md describes the columns.
+        A file of measured counters (docs/counters.md), the name of a shipped one, or its rows.
     arch : str, path or Arch
         The machine it was measured on.
     method : {'simulator', 'evaluate'}
@@ -108,9 +107,7 @@ def validate_counters(
             launches.append(launch_of(row, unit, machine))
     check(where, faults)
     found = []
-    for row, launch in zip(rows, launches, strict=True):
-        if progress is not None:
-            progress(row.place)
+    for row, launch in zip(told(rows, progress), launches, strict=True):
         with gathered(faults, f"{row.place}: "):
             predicted = _predict(launch, machine, l2, units, method, ways)
             found.append(_compared(row, launch, l2, predicted))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from loopsched.base.arguments import is_count
 from loopsched.base.csv_text import Sheet, Value, repeated
 from loopsched.base.errors import nearest
-from loopsched.base.resources import resource_names
 from loopsched.validation.csv_files import Source, check, rows_read, sheet_of, shown
 
 # What is measured, by the names of the columns.
@@ -47,24 +46,10 @@ class CounterRow:
         return float(value) if isinstance(value, int | float) else None
 
 
-def shipped_counters() -> tuple[str, ...]:
-    """List the files of measured counters that come with loopsched.
-
-    Examples
-    --------
-    >>> "h200_tiled_gemm" in shipped_counters()
-    True
-    """
-    return resource_names("counters", ".csv")
-
-
 def read_counters(source: Source) -> tuple[CounterRow, ...]:
     """Read measured counters: a file, a shipped one by its name, or rows that are mappings.
 
-    Raises
-    ------
-    InputError
-        With all faults.
+    An InputError has all faults.
 
     Examples
     --------

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from loopsched.base.csv_text import Sheet, Value, parsed, value_of
 from loopsched.base.errors import InputError
 from loopsched.base.files import read_text
 from loopsched.base.resources import resource_dir, resource_names
 
+
+class _Placed(Protocol):
+    @property
+    def place(self) -> str: ...
+
+
+R = TypeVar("R", bound=_Placed)
 T = TypeVar("T")
 Source = str | os.PathLike[str] | Iterable[Mapping[str, Value]]
 
@@ -72,6 +79,14 @@ def rows_read(
             skipped.append(f"{place}: {'; '.join(wrong)}")
     check(sheet.where, [*ahead, *([] if found and skipped is not None else faults)])
     return tuple(found)
+
+
+def told(rows: Iterable[R], progress: Callable[[str], None] | None) -> Iterator[R]:
+    """Go through rows, and say of each where it stands before anything is done with it."""
+    for row in rows:
+        if progress is not None:
+            progress(row.place)
+        yield row
 
 
 def check(where: str, faults: Sequence[str]) -> None:

@@ -128,26 +128,11 @@ class TimeRow:
         return "conv" if self.problem.kind == "conv2d" else "gemm"
 
 
-def shipped_times() -> tuple[str, ...]:
-    """List the files of measured times that come with loopsched.
-
-    Examples
-    --------
-    >>> "deepbench_conv_measured" in shipped_times()
-    True
-    """
-    return resource_names("measurements", ".csv")
-
-
 def read_times(source: Source, skipped: list[str] | None = None) -> tuple[TimeRow, ...]:
     """Read measured times: a file, a shipped one by its name, or rows that are mappings.
 
-    With ``skipped``, rows that cannot be read are told there, unless all are such rows.
-
-    Raises
-    ------
-    InputError
-        With all faults.
+    With ``skipped``, rows that cannot be read are told there, unless all are such rows;
+    else an InputError has all faults.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import as_arch, load_arch
 from loopsched.problems.problem import Problem
 from loopsched.published.model_003 import report003_time
-from loopsched.validation.csv_files import Source, check, sheet_of
+from loopsched.validation.csv_files import Source, check, sheet_of, told
 from loopsched.validation.time_files import GPUS, TimeRow, times_in
 from loopsched.validation.time_summary import Compared, roofline, summary_of
 
@@ -71,8 +71,8 @@ def validate_times(
     Parameters
     ----------
     times : str, path or iterable of mappings
-        A file of measured times, the name of a shipped one, or its rows;
-        docs/validation_times.md describes the columns.
+        A file of measured times (docs/validation_times.md), the name of a shipped one, or its
+        rows.
     arch : str, path or Arch, optional
         The machine it was measured on; by default the row's ``gpu``.
     algorithm : {'known', 'any'}
@@ -121,9 +121,7 @@ def validate_times(
     machines = _machines(rows, arch, name)
     said = _Said()
     found, faults = [], list[str]()
-    for row, machine in zip(rows, machines, strict=True):
-        if progress is not None:
-            progress(row.place)
+    for row, machine in zip(told(rows, progress), machines, strict=True):
         with gathered(faults, f"{row.place}: "):
             found.append(said.compared(row, machine, algorithm))
     check(name, faults if strict or not found else [])
