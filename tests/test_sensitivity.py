@@ -34,7 +34,7 @@ from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.enumerate import schedules
 from loopsched.study import points as study
 from loopsched.study.points import changed_machines, kernel_workload, parse_vary
-from loopsched.study.sensitivity import n_steps, sensitivity, sensitivity_points
+from loopsched.study.sensitivity import Study, sensitivity
 
 SMALL = gemm(m=4, n=3, k=2, name="small")
 TINY = Workload("tiny", (gemm(m=4, n=2, k=2), conv2d(c=1, k=2, p=3, q=1, r=2, s=1, name="conv")))
@@ -183,7 +183,7 @@ def test_identical_points_are_computed_once(runs: list[Any]) -> None:
     vary = {"dram.bandwidth": [1, 2, 2.0], "DRAM.bandwidth": [2], "compute.clock": [1, 2]}
     found = sensitivity(workload, arch, vary)
     # Two problems that differ, on the machine itself, twice the bandwidth, twice the clock.
-    assert len(runs) == len(set(runs)) == 2 * 3 == n_steps(workload, arch, vary)
+    assert len(runs) == len(set(runs)) == 2 * 3 == Study(workload, arch, vary).n_steps
     assert [(point.key, point.factor) for point in found.points] == [
         ("DRAM.bandwidth", 1), ("DRAM.bandwidth", 2), ("compute.clock", 1), ("compute.clock", 2),
     ]  # fmt: skip
@@ -210,7 +210,7 @@ def test_kernel_numbers_need_no_search(runs: list[Any]) -> None:
 def test_what_libraries_do_not_have_has_no_estimate() -> None:
     problem = einsum("abc,cd->abd", {"a": 2, "b": 2, "c": 3, "d": 4})
     arch = load_arch("titan_v")
-    point = next(sensitivity_points(Workload("w", (problem,)), arch, {"gpu.launch": [2]}))
+    point = next(Study(Workload("w", (problem,)), arch, {"gpu.launch": [2]}).points())
     assert point.estimate_s is None
     assert point.estimate_bound_by == ()
     no_gpu = buffer_arch(capacity_bytes=512)
@@ -243,7 +243,7 @@ def test_kernels_that_are_started_often() -> None:
     arch = load_arch("titan_v")
     workload, kernels = kernel_workload("layer_unroll,batch=3")
     assert [(kernel.name, n) for kernel, n in kernels[0]] == [("unroll", 3), ("multiply", 3)]
-    base = next(sensitivity_points(workload, arch, {"gpu.launch": [2]}, kernels=kernels))
+    base = next(Study(workload, arch, {"gpu.launch": [2]}, kernels=kernels).points())
     assert base.n_problems == 3
     assert base.estimate_s == pytest.approx(estimate_steps(kernels[0], arch).time_s)
     for wrong in ("direc", "direct,size", "direct,size=x", "direct,size=1,size=2", "direct,siz=1"):
@@ -325,7 +325,7 @@ def test_all_that_is_wrong_is_told_before_any_search() -> None:
         changed_machines(arch, {"dram.bandwidth": range(1, 10_002)})
     for wrong in ({"jobs": 0}, {"jobs": 1.5}, {"quantity": "tim"}):
         with pytest.raises(ConstraintError, match=r"a whole number >= 1|did you mean 'time'"):
-            next(sensitivity_points(TINY, arch, None, **wrong))  # type: ignore[arg-type]
+            sensitivity(TINY, arch, None, **wrong)  # type: ignore[arg-type]
 
 
 # The command.
@@ -467,7 +467,7 @@ def is_gone(pid: int) -> bool:
 
 def test_nobody_is_left_at_work() -> None:
     """Closing the iterator, as an interrupt does, ends the processes at once."""
-    points = sensitivity_points(TINY, two_levels(), {"dram.bandwidth": [2]}, jobs=2)
+    points = Study(TINY, two_levels(), {"dram.bandwidth": [2]}).points(jobs=2)
     others = set(multiprocessing.active_children())
     next(points)
     mine = set(multiprocessing.active_children()) - others

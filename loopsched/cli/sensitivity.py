@@ -64,7 +64,7 @@ def sensitivity(
     compute.macs, and for GPUs gpu.l2_latency and others; give an unknown key to list all.
     """
     from loopsched.study.points import kernel_workload, parse_vary
-    from loopsched.study.sensitivity import Sensitivity, n_steps, sensitivity_points
+    from loopsched.study.sensitivity import Study
 
     kernels = None
     if inputs.text.startswith(_KERNEL):
@@ -77,25 +77,17 @@ def sensitivity(
         chosen = inputs.chosen.workload
     machine = inputs.machine
     wanted: Mapping[str, Sequence[float]] | None = parse_vary(vary) or None
-    steps = n_steps(chosen, machine, wanted, kernels)
+    study = Study(chosen, machine, wanted, options.goal_of(given), quantity, kernels)
+    steps = study.n_steps
     output.announce_compilation()
     done: list[Point] = []
     try:
         with output.Progress(steps) as progress:
-            for point in sensitivity_points(
-                chosen,
-                machine,
-                wanted,
-                options.goal_of(given),
-                quantity=quantity,
-                jobs=jobs,
-                kernels=kernels,
-                progress=progress.step,
-            ):
+            for point in study.points(jobs, progress.step):
                 done.append(point)
     finally:  # also what an interruption leaves
         if done:
-            found = Sensitivity(chosen.name, machine.name, quantity, done[0], tuple(done[1:]))
+            found = study.found(done)
             whose = "a library's kernels" if kernels is None else inputs.text
             name = name_of(chosen)
             where = (f" of {name}" if name else "") + f" on {on(machine, chosen.problems)}"

@@ -229,7 +229,8 @@ def sensitivity(
         started, as `loopsched.published.presets.preset` builds them, that are
         estimated instead of the library's.
     progress : callable, optional
-        Called with a text after each step; `loopsched.study.sensitivity.n_steps` counts them.
+        Called with a text after each step; `loopsched.study.sensitivity.Study.n_steps` counts
+        them.
     objective, strategy, value, top, constraints, seed, samples, budget, time_limit_s, gap
         Fields of the `Goal`; they override those of ``goal``.
 
@@ -256,76 +257,71 @@ def sensitivity(
     >>> [(one.key, round(one.elasticity, 2)) for one in found.parameters]
     [('DRAM.bandwidth', -1.0), ('buffer.capacity', -0.42)]
     """
-    points = list(
-        sensitivity_points(
-            workload,
-            arch,
-            vary,
-            Goal.of(goal, fields, "sensitivity"),
-            quantity=quantity,
-            jobs=jobs,
-            kernels=kernels,
-            progress=progress,
-        )
-    )
-    return Sensitivity(workload.name, arch.name, quantity, points[0], tuple(points[1:]))
+    study = Study(workload, arch, vary, Goal.of(goal, fields, "sensitivity"), quantity, kernels)
+    return study.found(list(study.points(jobs, progress)))
 
 
-def sensitivity_points(
-    workload: Workload,
-    arch: Arch,
-    vary: Mapping[str, Sequence[float]] | None = None,
-    goal: Goal | None = None,
-    *,
-    quantity: Quantity = "time",
-    jobs: int = 1,
-    kernels: Sequence[Launches | None] | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> Iterator[Point]:
-    """Yield the points of `sensitivity` as they are done, the machine as it is first.
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What `sensitivity` is asked; points are yielded as they are done."""
 
-    Parameters and errors are those of `sensitivity`.
-    """
-    if quantity not in QUANTITIES:
-        raise ConstraintError(f"quantity '{quantity}'; {nearest(str(quantity), QUANTITIES)}")
-    check_jobs(jobs)
-    if quantity == "estimate" or kernels is not None:
-        _ = arch.kernel_limits
-    machines = changed_machines(arch, vary)
-    goal = Goal.of(goal, {"objective": "dram_bytes" if quantity == "dram_bytes" else "time"})
-    if kernels is not None and len(kernels) != len(workload.problems):
-        raise ConstraintError(f"{len(kernels)} kernels for {len(workload.problems)} problems")
-    found = layers_of(workload.problems, machines, goal, jobs, progress, kernels)
-    for changed, layers in zip(machines, found, strict=True):
-        point = _point(changed, layers, workload.counts)
-        if quantity == "estimate" and point.estimate_s is None:
-            names = [
-                problem.name
-                for problem, layer in zip(workload.problems, layers, strict=True)
-                if layer.estimate_s is None
-            ]
-            raise ConstraintError(f"quantity 'estimate': no library's kernel for '{names[0]}'")
-        yield point
+    workload: Workload
+    arch: Arch
+    vary: Mapping[str, Sequence[float]] | None = None
+    goal: Goal | None = None
+    quantity: Quantity = "time"
+    kernels: Sequence[Launches | None] | None = None
 
+    @property
+    def n_steps(self) -> int:
+        """The searches and estimates that differ.
 
-def n_steps(
-    workload: Workload,
-    arch: Arch,
-    vary: Mapping[str, Sequence[float]] | None,
-    kernels: Sequence[Launches | None] | None = None,
-) -> int:
-    """Count the searches and estimates that differ.
+        Examples
+        --------
+        The number 1 changes nothing, and a layer that occurs twice is searched once:
 
-    Examples
-    --------
-    The number 1 changes nothing, and a layer that occurs twice is searched once:
+        >>> from loopsched import Workload, buffer_arch, gemm
+        >>> two = Workload("two", (gemm(m=4, n=4, k=4), gemm(m=4, n=4, k=4, name="again")))
+        >>> Study(two, buffer_arch(capacity_bytes=64), {"dram.bandwidth": [0.5, 1, 2]}).n_steps
+        3
+        """
+        machines = changed_machines(self.arch, self.vary)
+        return count_tasks(self.workload.problems, machines, self.kernels)
 
-    >>> from loopsched import Workload, buffer_arch, gemm
-    >>> two = Workload("two", (gemm(m=4, n=4, k=4), gemm(m=4, n=4, k=4, name="again")))
-    >>> n_steps(two, buffer_arch(capacity_bytes=64), {"dram.bandwidth": [0.5, 1, 2]})
-    3
-    """
-    return count_tasks(workload.problems, changed_machines(arch, vary), kernels)
+    def points(
+        self, jobs: int = 1, progress: Callable[[str], None] | None = None
+    ) -> Iterator[Point]:
+        """Yield the points as they are done, the machine as it is first.
+
+        Errors are those of `sensitivity`.
+        """
+        quantity, kernels, workload = self.quantity, self.kernels, self.workload
+        if quantity not in QUANTITIES:
+            raise ConstraintError(f"quantity '{quantity}'; {nearest(str(quantity), QUANTITIES)}")
+        check_jobs(jobs)
+        if quantity == "estimate" or kernels is not None:
+            _ = self.arch.kernel_limits
+        machines = changed_machines(self.arch, self.vary)
+        minimised = "dram_bytes" if quantity == "dram_bytes" else "time"
+        goal = Goal.of(self.goal, {"objective": minimised})
+        if kernels is not None and len(kernels) != len(workload.problems):
+            raise ConstraintError(f"{len(kernels)} kernels for {len(workload.problems)} problems")
+        found = layers_of(workload.problems, machines, goal, jobs, progress, kernels)
+        for changed, layers in zip(machines, found, strict=True):
+            point = _point(changed, layers, workload.counts)
+            if quantity == "estimate" and point.estimate_s is None:
+                names = [
+                    problem.name
+                    for problem, layer in zip(workload.problems, layers, strict=True)
+                    if layer.estimate_s is None
+                ]
+                raise ConstraintError(f"quantity 'estimate': no library's kernel for '{names[0]}'")
+            yield point
+
+    def found(self, points: Sequence[Point]) -> Sensitivity:
+        """Say what some of the points, the first among them, show."""
+        names = self.workload.name, self.arch.name
+        return Sensitivity(*names, self.quantity, points[0], tuple(points[1:]))
 
 
 def _point(changed: Changed, layers: tuple[Layer, ...], counts: Sequence[int]) -> Point:
