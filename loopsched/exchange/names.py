@@ -11,10 +11,7 @@ from loopsched.base.errors import InputError
 def checked_name(name: str, keywords: Container[str]) -> str:
     """Return the name of a function if a program may use it.
 
-    Raises
-    ------
-    InputError
-        If it is no plain word, or means something else in that language.
+    An InputError refuses what is no plain word, or means something else in that language.
 
     Examples
     --------

@@ -226,7 +226,7 @@ class Arch(Shown):
         Raises
         ------
         ArchError
-            If the key names nothing, or the value cannot be.
+            If the key names nothing, or the value or the machine that results cannot be.
 
         Examples
         --------
@@ -243,10 +243,11 @@ class Arch(Shown):
     def scaled(self, key: str, factor: float) -> Arch:
         """Multiply one number, for studies of sensitivity.
 
+        Keys and errors are those of `with_value`.
+
         Parameters
         ----------
         key : str
-            As for `with_value`.
         factor : float
             Above 0.  Bytes and counts are rounded to whole numbers.  Scaling
             a level's capacity scales its useful part and its buffers too;
@@ -256,11 +257,6 @@ class Arch(Shown):
         -------
         Arch
             Named after the original and the change.
-
-        Raises
-        ------
-        ArchError
-            If the key names nothing, or the result cannot be.
 
         Examples
         --------

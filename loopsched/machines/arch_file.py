@@ -113,7 +113,7 @@ def as_arch(arch: object) -> Arch:
 
 
 def arch_from_dict(data: object, where: str = "architecture") -> Arch:
-    """Build an architecture from the data of a file.
+    """Build an architecture from the data of a file; an ArchError has all faults.
 
     Parameters
     ----------
@@ -121,11 +121,6 @@ def arch_from_dict(data: object, where: str = "architecture") -> Arch:
         As `arch_to_dict` writes it, or as parsed from YAML or JSON.
     where : str
         File or place, for messages.
-
-    Raises
-    ------
-    ArchError
-        If anything is wrong; all faults at once.
 
     Examples
     --------

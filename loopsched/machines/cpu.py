@@ -15,6 +15,7 @@ class Cpu:
     """Instructions, registers and rates of one core, for code generated for it.
 
     Cores, clocks and caches are ordinary levels and compute of the machine.
+    An ArchError names all values that cannot be.
 
     Parameters
     ----------
@@ -39,11 +40,6 @@ class Cpu:
         What LLVM calls the processor.  None: not known.
     sources : tuple of (str, str)
         Where each number comes from: key of the file, document.
-
-    Raises
-    ------
-    ArchError
-        If a value cannot be; all faults at once.
 
     Examples
     --------

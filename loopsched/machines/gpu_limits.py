@@ -14,7 +14,8 @@ class Gpu:
     """Limits, rates and latencies of a GPU, for kernels mapped onto it.
 
     Everything counts for one SM unless it says otherwise.  Latencies are in
-    cycles of the SM's clock, without contention.
+    cycles of the SM's clock, without contention.  An ArchError names all values
+    that cannot be.
 
     Parameters
     ----------
@@ -77,11 +78,6 @@ class Gpu:
     sources : tuple of (str, str)
         Where each number comes from: key of the file, document.
 
-    Raises
-    ------
-    ArchError
-        If a value cannot be; all faults at once.
-
     Examples
     --------
     >>> from loopsched import load_arch
@@ -142,46 +138,42 @@ class Gpu:
 
 
 _MEASURED = ("none", "v100", "titan_v", "h200", "h100", "a100")
+_LATENCIES = ("fma", "shared", "l1", "l2", "dram", "constant", "constant_far")
 _varied = partial(Key, required=True, along=())
+_count, _bytes = partial(Key, kind="count"), partial(Key, kind="bytes")
 GPU_KEYS = (
-    Key("schedulers", "schedulers", "count", True),
+    _count("schedulers", "schedulers", required=True),
     _varied("threads", "max_threads", "count"),
     _varied("blocks", "max_blocks", "count"),
-    Key("block_threads", "max_block_threads", "count"),
-    Key("warp", "warp_threads", "count"),
+    _count("block_threads", "max_block_threads"),
+    _count("warp", "warp_threads"),
     _varied("registers", "registers", "count"),
-    Key("thread_registers", "max_thread_registers", "count"),
-    Key("register_unit", "register_unit", "count"),
-    Key("warp_unit", "warp_unit", "count"),
+    _count("thread_registers", "max_thread_registers"),
+    _count("register_unit", "register_unit"),
+    _count("warp_unit", "warp_unit"),
     _varied("shared", "shared_bytes", "bytes", along=("block_shared", "l1")),
-    Key("block_shared", "max_block_shared_bytes", "bytes", True),
-    Key("shared_unit", "shared_unit_bytes", "bytes"),
-    Key("system_shared", "system_shared_bytes", "bytes", least=0),
-    Key("l1", "l1_bytes", "bytes", True),
-    Key("constant", "constant_bytes", "bytes"),
-    Key("constant_cache", "constant_cache_bytes", "bytes"),
-    Key("banks", "banks", "count"),
-    Key("bank", "bank_bytes", "bytes"),
-    Key("sector", "sector_bytes", "bytes"),
-    Key("line", "line_bytes", "bytes"),
+    _bytes("block_shared", "max_block_shared_bytes", required=True),
+    _bytes("shared_unit", "shared_unit_bytes"),
+    _bytes("system_shared", "system_shared_bytes", least=0),
+    _bytes("l1", "l1_bytes", required=True),
+    _bytes("constant", "constant_bytes"),
+    _bytes("constant_cache", "constant_cache_bytes"),
+    _count("banks", "banks"),
+    _bytes("bank", "bank_bytes"),
+    _bytes("sector", "sector_bytes"),
+    _bytes("line", "line_bytes"),
     _varied("int_lanes", "int_lanes", "count"),
     _varied("l1_bandwidth", "l1_bytes_per_cycle", "bandwidth_per_cycle"),
-    Key("l1_lines", "l1_lines_per_cycle", "count"),
+    _count("l1_lines", "l1_lines_per_cycle"),
     _varied("shared_bandwidth", "shared_bytes_per_cycle", "bandwidth_per_cycle"),
-    _varied("fma_latency", "fma_latency", "cycles"),
-    _varied("shared_latency", "shared_latency", "cycles"),
-    _varied("l1_latency", "l1_latency", "cycles"),
-    _varied("l2_latency", "l2_latency", "cycles"),
-    _varied("dram_latency", "dram_latency", "cycles"),
-    _varied("constant_latency", "constant_latency", "cycles"),
-    _varied("constant_far_latency", "constant_far_latency", "cycles"),
+    *(_varied(f"{one}_latency", f"{one}_latency", "cycles") for one in _LATENCIES),
     _varied("launch", "launch_s", "time"),
     _varied("dram_efficiency", "dram_efficiency", "share"),
     Key("merged_share", "merged_share", "share", least=0),
     Key("l2_efficiency", "l2_efficiency", "share", least=0),
     Key("power", "power_w", "power", least=0, is_later=True),
     Key("tensor_issue", "tensor_issue", "choice", words=("warp", "group"), is_later=True),
-    Key("tensor_memory", "tensor_memory_bytes", "bytes", least=0, is_later=True),
+    _bytes("tensor_memory", "tensor_memory_bytes", least=0, is_later=True),
     Key("library", "library", "choice", words=("volta", "maxwell", "ampere")),
     Key("measured_as", "measured_as", "choice", words=_MEASURED),
 )

@@ -143,6 +143,8 @@ class Level:
 class Compute:
     """The units that multiply and accumulate.
 
+    An ArchError names all values that cannot be.
+
     Parameters
     ----------
     unit : str
@@ -166,11 +168,6 @@ class Compute:
     storage_bytes : int or None
         What one unit can hold beside its levels: registers, other buffers.
         None: not known.
-
-    Raises
-    ------
-    ArchError
-        If a value cannot be; all faults at once.
 
     Examples
     --------

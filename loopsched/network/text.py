@@ -146,7 +146,8 @@ def load_network(
     Raises
     ------
     WorkloadError
-        If there is no such model or workload, or it cannot be read.
+        If there is no such model or workload, it cannot be read, or lengths
+        are given to what is no model.
 
     See Also
     --------

@@ -184,7 +184,8 @@ def affine(
     Raises
     ------
     ProblemError
-        With every fault found.
+        With every fault found, such as dimensions that index no tensor, or one
+        tensor twice.
 
     See Also
     --------

@@ -189,17 +189,7 @@ def parse_workload(data: object, where: str, default_name: str) -> Workload:
 def parse_layer(data: object, where: str) -> Workload:
     """Build a workload of a single problem, and name it after that.
 
-    Parameters
-    ----------
-    data : object
-        A layer, as a workload file has it.
-    where : str
-        For the head of messages, such as the text that was given.
-
-    Raises
-    ------
-    WorkloadError
-        With every fault found.
+    The data are those of a layer in a file; the rest is as for `parse_workload`.
 
     Examples
     --------

@@ -114,7 +114,8 @@ class Caches:
     Raises
     ------
     InputError
-        With everything that cannot be.
+        With everything that cannot be, such as lines larger than one of the
+        caches.
 
     See Also
     --------

@@ -76,7 +76,8 @@ def validate_cpu(
     Raises
     ------
     InputError
-        If the file has no such rows.
+        If the file has no such rows, a source is no problem, or a number is
+        not allowed.
 
     See Also
     --------

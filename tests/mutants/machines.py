@@ -151,10 +151,9 @@ _gpu_limits.broken(
 _gpu_limits.broken(
     "limits-latencies-swapped",
     "the latencies of shared memory and of L1 change places",
-    '_varied("shared_latency", "shared_latency", "cycles"),\n'
-    '    _varied("l1_latency", "l1_latency", "cycles"),',
-    '_varied("shared_latency", "l1_latency", "cycles"),\n'
-    '    _varied("l1_latency", "shared_latency", "cycles"),',
+    '*(_varied(f"{one}_latency", f"{one}_latency", "cycles") for one in _LATENCIES),',
+    '*(_varied(f"{one}_latency", f"{other}_latency", "cycles") for one, other in '
+    'zip(_LATENCIES, ("fma", "l1", "shared", *_LATENCIES[3:]), strict=True)),',
     "::test_titan_v_is_what_report_000_lists",
 )
 _gpu_limits.broken(

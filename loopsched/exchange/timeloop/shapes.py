@@ -20,10 +20,7 @@ _STRIDED, _DILATED = ("P", "Q"), ("R", "S")
 def letters(problem: Problem) -> dict[str, str]:
     """Give each dimension a letter: Timeloop's mappings know no longer names.
 
-    Raises
-    ------
-    ProblemError
-        If there are more dimensions than letters.
+    A ProblemError refuses more dimensions than letters.
 
     Examples
     --------
