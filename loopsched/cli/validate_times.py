@@ -36,7 +36,6 @@ _MOST_SKIPPED = 10
 @options.many(
     "--where",
     "-w",
-    "where",
     metavar="COLUMN=VALUE",
     meaning="Only rows with this value, such as pass=fwd; may be repeated.",
 )

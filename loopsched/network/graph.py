@@ -190,12 +190,7 @@ class Network:
         """List the different problems, each with how often it runs.
 
         Two layers are one problem if they differ in nothing but the name; the
-        first one's is kept.
-
-        Raises
-        ------
-        WorkloadError
-            If no layer has a loop nest.
+        first one's is kept.  A WorkloadError refuses networks without loop nests.
 
         Examples
         --------
