@@ -89,9 +89,7 @@ class CText(Writer):
     # Integers and addresses
 
     def _new(self, kind: str, text: str) -> str:
-        self._count += 1
-        name = f"v{self._count}"
-        self._types[name] = kind
+        name = self._named("v", kind)
         self._lines.append(f"  {kind}{'' if kind[-1] == '*' else ' '}{name} = {text};")
         return name
 

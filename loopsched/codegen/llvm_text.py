@@ -51,9 +51,7 @@ class LlvmText(Writer):
     # Integers and addresses
 
     def _new(self, text: str, kind: str) -> str:
-        self._count += 1
-        name = f"%v{self._count}"
-        self._types[name] = kind
+        name = self._named("%v", kind)
         self._lines.append(f"  {name} = {text}")
         return name
 

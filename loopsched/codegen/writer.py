@@ -45,6 +45,13 @@ class Writer(ABC):
         self._types: dict[str, str] = {}
         self._count = 0
 
+    def _named(self, letter: str, kind: str) -> str:
+        """Name a new value of some type."""
+        self._count += 1
+        name = f"{letter}{self._count}"
+        self._types[name] = kind
+        return name
+
     @abstractmethod
     def text(self) -> str:
         """Give the whole program."""
