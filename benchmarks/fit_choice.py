@@ -33,7 +33,8 @@ import numpy as np
 from loopsched.gpu.choice import pipeline
 from loopsched.gpu.choice.attention import attention_times
 from loopsched.gpu.choice.families import FAMILIES, Family, conv_work, gemm_work, tile_source
-from loopsched.gpu.choice.pipeline import Fitted, times
+from loopsched.gpu.choice.fitted import Fitted
+from loopsched.gpu.choice.pipeline import times
 from loopsched.gpu.choice.space import COMPILED, Space, kernel_names
 from loopsched.gpu.choice.triton import PRODUCT
 from loopsched.gpu.library.machine import machine_of
@@ -162,7 +163,7 @@ def _weights(longer: np.ndarray) -> np.ndarray:
 
 def _pipelined(work: Callable) -> Callable[[Problem, Mapping[str, float]], np.ndarray]:
     def estimate(one: Problem, here: Mapping[str, float]) -> np.ndarray:
-        fit = Fitted(**{each.name: here[each.name] for each in fields(Fitted) if each.name in here})
+        fit = Fitted(**{each.name: here[each.name] for each in fields(Fitted)})
         todo = work(one.problem, one.data_type, one.space, one.taken, one.machine, fit)
         return times(todo, one.taken, one.space["stages"], one.machine, fit).time_s
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import ceil
 
 from loopsched.gpu.choice.attention import Attention
-from loopsched.gpu.choice.pipeline import fitted
+from loopsched.gpu.choice.fitted import fitted
 from loopsched.gpu.library.machine import Machine
 
 WAVES = 4

@@ -9,7 +9,7 @@ from math import ceil
 
 from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.attention import Attention, attention_numbers
-from loopsched.gpu.choice.pipeline import Fitted
+from loopsched.gpu.choice.fitted import Fitted
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.library.machine import ELEMENT_BYTES, Machine
 from loopsched.problems.problem import Problem

@@ -14,8 +14,9 @@ from loopsched import Attention, load_arch, pick
 from loopsched.base.errors import InputError, ProblemError
 from loopsched.cli import run
 from loopsched.gpu.choice.families import TRITON_DECODE
+from loopsched.gpu.choice.fitted import fitted
 from loopsched.gpu.choice.pick import rank
-from loopsched.gpu.choice.pipeline import PARTS, fitted
+from loopsched.gpu.choice.pipeline import PARTS
 from loopsched.gpu.choice.space import space_of
 from loopsched.gpu.library.machine import machine_of
 

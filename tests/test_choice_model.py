@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from loopsched import Problem, batched_gemm, conv2d, gemm, load_arch
 from loopsched.gpu.choice.families import TRITON_CONV, TRITON_GEMM, Family
+from loopsched.gpu.choice.fitted import fitted
 from loopsched.gpu.choice.pick import rank
-from loopsched.gpu.choice.pipeline import PARTS, fitted
+from loopsched.gpu.choice.pipeline import PARTS
 from loopsched.gpu.choice.space import space_of
 from loopsched.gpu.library.machine import machine_of
 

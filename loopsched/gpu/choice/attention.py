@@ -20,7 +20,8 @@ from loopsched.base.arguments import Checker
 from loopsched.base.errors import ProblemError
 from loopsched.base.units import count
 from loopsched.gpu.calibrated import calibration_file
-from loopsched.gpu.choice.pipeline import Times, fitted, joined
+from loopsched.gpu.choice.fitted import fitted
+from loopsched.gpu.choice.pipeline import Times, joined
 from loopsched.gpu.choice.space import Numbers, Space
 from loopsched.gpu.choice.triton import (
     GROUP_ROWS,
@@ -261,8 +262,7 @@ def _step(
     bm, bn, size, warps = space["block_m"], space["block_n"], problem.columns, space["warps"]
     groups = np.maximum(warps / GROUP_WARPS, 1)
     crossed = taken.by_group & (bm < groups * GROUP_ROWS)
-    of_all = fitted("triton_attention")
-    alone = of_all.by_warp if machine.gpu.tensor_issue == "group" else of_all.tensor
+    alone = fitted("triton_attention").alone(machine.gpu.tensor_issue)
     macs = 2 * bm * bn * size
     tensor = macs / (machine.macs_per_cycle * np.where(taken.by_group, 1.0, alone))
     across = np.where(crossed, bn / groups, bn)

@@ -14,10 +14,10 @@ from loopsched.gpu.choice.attention import (
     attention_resources,
     attention_width,
 )
+from loopsched.gpu.choice.fitted import Fitted
 from loopsched.gpu.choice.pipeline import (
     PARTIAL,
     WRITTEN,
-    Fitted,
     Work,
     added_s,
     row_bytes_asked,

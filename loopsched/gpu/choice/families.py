@@ -25,17 +25,16 @@ from loopsched.gpu.choice.decode import (
     decode_suits,
     decode_work,
 )
+from loopsched.gpu.choice.fitted import Fitted, fitted
 from loopsched.gpu.choice.grouped import Grouped
 from loopsched.gpu.choice.pipeline import (
     PARTIAL,
     WRITTEN,
-    Fitted,
     Times,
     Work,
     added_s,
     asked_cycles,
     compiled,
-    fitted,
     read_narrow,
     row_bytes_asked,
     steps_ahead,
