@@ -28,6 +28,7 @@ from loopsched.gpu import estimate, instructions
 from loopsched.gpu import kernel_calibration as shipped
 from loopsched.gpu.counting import Profile, profile
 from loopsched.gpu.kernel import Kernel
+from loopsched.gpu.result import Spread
 from loopsched.machines.arch import Arch
 from loopsched.published import reproduce
 from loopsched.published.presets import (
@@ -44,6 +45,8 @@ from loopsched.validation import validate_times
 
 DATA = Path(__file__).parent / "gpu" / "h200_kernel_times.csv"
 TARGET = Path(shipped.__file__).parent / "kernel_calibration.json"
+# While the times are fitted.
+EXACT = Spread(1.0, 1.0, "")
 # The clock at which the H200 ran all of them; counters do not depend on it.
 MEASURED_CLOCK_HZ = 1.98e9
 # Direct kernels whose image is smaller than the block: most of it idles, and what remains
@@ -158,8 +161,8 @@ def fit_shares(
     found: list[tuple[float, shipped.TimeShares, list[float]]] = []
     for issue in (0.8, 0.82, 0.84, 0.86, 0.88, 0.9, 0.92):
         for launch in (0.5, 0.6, 0.7, 0.8):
-            shares = shipped.TimeShares(issue, launch, 1.0, 1.0)
-            errors = time_errors(rows, arch, shipped.KernelCalibration(costs, shares, ""))
+            shares = shipped.TimeShares(issue, launch)
+            errors = time_errors(rows, arch, shipped.KernelCalibration(costs, shares, EXACT))
             found.append((statistics.mean(map(abs, errors)), shares, errors))
     _, shares, errors = min(found, key=lambda one: one[0])
     return shares, errors
@@ -189,24 +192,22 @@ def main() -> int:
     rows = list(measured(arch))
     costs, cost_errors = fit_costs(rows)
     shares, errors = fit_shares(rows, arch, shipped.InstructionCosts(**costs))
-    tried = shipped.KernelCalibration(shipped.InstructionCosts(**costs), shares, "")
+    tried = shipped.KernelCalibration(shipped.InstructionCosts(**costs), shares, EXACT)
     ratios = other_ratios(tried)
     tenth = len(ratios) / 10
-    shares = replace(
-        shares,
-        low=round(ratios[math.floor(tenth)], 3),
-        high=round(ratios[math.ceil(len(ratios) - tenth) - 1], 3),
+    spread = Spread(
+        round(ratios[math.floor(tenth)], 3),
+        round(ratios[math.ceil(len(ratios) - tenth) - 1], 3),
+        f"fitted to {len(rows)} kernels on an H200 (mean error "
+        f"{100 * statistics.mean(abs(math.expm1(one)) for one in errors):.1f} %); "
+        f"interval from {len(ratios)} other measurements: reports 000 to 002, "
+        f"counters/{COUNTERS}.csv",
     )
     fitted = {
         "about": "Written by benchmarks/fit_kernels.py; docs/kernels.md explains it.",
-        "basis": (
-            f"fitted to {len(rows)} kernels on an H200 (mean error "
-            f"{100 * statistics.mean(abs(math.expm1(one)) for one in errors):.1f} %); "
-            f"interval from {len(ratios)} other measurements: reports 000 to 002, "
-            f"counters/{COUNTERS}.csv"
-        ),
         "instructions": costs,
         "time": asdict(shares),
+        "spreads": {"time": asdict(spread)},
     }
     for one, cost, time in zip(rows, cost_errors, errors, strict=True):
         off = 100 * math.expm1(time)

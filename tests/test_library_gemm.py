@@ -34,8 +34,9 @@ from loopsched.gpu.library.calibration import (
 )
 from loopsched.gpu.library.gemm import gemm_estimate, product_of
 from loopsched.gpu.library.machine import machine_of
+from loopsched.gpu.library.product import Product
 from loopsched.gpu.library.tiles import LIBRARIES, SGEMM_TILES, Tile
-from loopsched.gpu.library.wave import Product, launch_time, resident_blocks, tiled_time
+from loopsched.gpu.library.wave import achieved, launch_time, resident_blocks, tiled_time
 from loopsched.gpu.result import Estimate
 from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
@@ -205,15 +206,16 @@ def test_no_measured_row_beats_the_bound() -> None:
 def test_whole_waves_by_hand() -> None:
     """4096^3 in 128 x 128 x 8: 1,024 blocks, 160 at a time: six waves and 64 blocks."""
     p = calibration("fp32")
-    product = Product(4096, 4096, 4096, a_bytes=2**26, b_bytes=2**26, c_bytes=2**26)
-    found = launch_time(product, SGEMM_TILES[0], 1, machine_of(V100, "fp32"), p)
+    product = Product(4096, 4096, 4096, 1, 2**26, 2**26, 2**26, 4)
+    machine = machine_of(V100, "fp32")
+    found = launch_time(product, SGEMM_TILES[0], 1, machine, p)
     # A step of a block is 128 * 128 * 8 multiply-adds on 64 lanes.
     full = 512 * 2 * 2048 / p.pipe + p.fill * 375
     last = 512 * (2048 / p.pipe + p.barrier) + p.fill * 375
-    assert found.compute_s == pytest.approx((6 * full + last) / 1312e6)
+    assert dict(found.parts)["compute"] == pytest.approx((6 * full + last) / 1312e6)
     # Each block loads 128 rows and 128 columns of 4,096 words; the output is read and written.
-    assert found.l2_bytes == 1024 * 2 * 128 * 4096 * 4 + 2 * 2**26
-    assert found.resident == 2
+    l2_bytes = 1024 * 2 * 128 * 4096 * 4 + 2 * 2**26
+    assert dict(found.parts)["L2"] == pytest.approx(l2_bytes / achieved(machine, p)[1])
 
 
 def test_a_lone_warp_leaves_three_schedulers_idle() -> None:
@@ -221,9 +223,9 @@ def test_a_lone_warp_leaves_three_schedulers_idle() -> None:
     one_warp = Tile(32, 32, 8, 32, 128, 4, 8)
     four = Tile(32, 32, 8, 128, 128, 4, 8)
     machine = machine_of(V100, "fp32")
-    product = Product(32, 32, 8000)
-    alone = launch_time(product, one_warp, 1, machine, p).compute_s
-    together = launch_time(product, four, 1, machine, p).compute_s
+    product = Product(32, 32, 8000, 1, 0, 0, 0, 4)
+    alone = launch_time(product, one_warp, 1, machine, p).parts[0][1]
+    together = launch_time(product, four, 1, machine, p).parts[0][1]
     fill = p.fill * 375 / 1312e6
     # 256 multiply-adds a step and lane of 16; four warps share them.
     step = (32 * 32 * 8 / 16 / p.pipe + p.barrier) / 1312e6
@@ -234,13 +236,13 @@ def test_a_lone_warp_leaves_three_schedulers_idle() -> None:
 def test_maxwell_lanes_wait_for_their_issue_slots() -> None:
     """Four schedulers feed 128 lanes: every other instruction costs a multiply-add."""
     p = calibration("fp32")
-    product = Product(4096, 4096, 4096)
+    product = Product(4096, 4096, 4096, 1, 0, 0, 0, 4)
     times = {}
     for name, lanes in (("m40", 128), ("v100", 64)):
         arch = load_arch(name)
         found = launch_time(product, SGEMM_TILES[0], 1, machine_of(arch, "fp32"), p)
         least = 4096**3 / (lanes * arch.compute.units * arch.compute.clock_hz * p.pipe)
-        times[name] = found.compute_s / least
+        times[name] = dict(found.parts)["compute"] / least
     # 512 multiply-adds, 32 loads of fragments, 4 copies, 8 others.
     assert times["m40"] == pytest.approx(556 / 512 * 43 / 42.67, rel=0.03)
     assert times["v100"] < times["m40"]
@@ -309,7 +311,7 @@ def test_twice_the_rows_take_at_most_twice_as_long(rows: int, n: int, k: int) ->
 def test_sums_are_not_split_where_blocks_fill_the_gpu(down: int, across: int, k: int) -> None:
     machine, p = machine_of(V100, "fp32"), calibration("fp32")
     # Whole waves of 160 blocks: there is nothing that a split could fill.
-    product = Product(128 * 16 * down, 128 * 10 * across, k, c_bytes=2**20)
+    product = Product(128 * 16 * down, 128 * 10 * across, k, 1, 0, 0, 2**20, 4)
     for tile in SGEMM_TILES[:2]:
         whole = launch_time(product, tile, 1, machine, p).time_s
         assert all(

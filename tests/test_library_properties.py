@@ -27,8 +27,9 @@ from loopsched import (
 from loopsched.gpu.estimate import estimate_kernel
 from loopsched.gpu.library.calibration import calibration
 from loopsched.gpu.library.machine import machine_of
+from loopsched.gpu.library.product import Product
 from loopsched.gpu.library.tiles import Tile
-from loopsched.gpu.library.wave import Product, launch_time
+from loopsched.gpu.library.wave import launch_time
 from loopsched.gpu.result import Estimate, Spread, estimate_of
 from loopsched.machines.arch import Arch
 from loopsched.published.presets import preset
@@ -131,7 +132,9 @@ def test_a_warp_has_the_tensor_core_of_its_scheduler_alone() -> None:
     for threads, turns in ((32, 4), (64, 2), (96, 4 / 3), (128, 1), (256, 1)):
         tile = Tile(64, 64, 32, threads, 80, 32, 32)
         short, long = (
-            launch_time(Product(64, 64, k, element_bytes=2), tile, 1, v100, fitted).compute_s
+            dict(launch_time(Product(64, 64, k, 1, 0, 0, 0, 2), tile, 1, v100, fitted).parts)[
+                "compute"
+            ]
             for k in (3200, 6400)
         )
         step = turns * 256 / fitted.pipe + fitted.barrier

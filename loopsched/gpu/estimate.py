@@ -13,8 +13,8 @@ from loopsched.gpu.counting import Profile, profile
 from loopsched.gpu.instructions import instructions
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.kernel_calibration import kernel_calibration
-from loopsched.gpu.result import Estimate, Spread, estimate_of
-from loopsched.gpu.timing import waves
+from loopsched.gpu.result import Estimate, estimate_of
+from loopsched.gpu.timing import together, waves
 from loopsched.machines.arch import Arch
 from loopsched.machines.keys import is_positive
 from loopsched.problems.footprint import problem_bytes
@@ -98,8 +98,8 @@ def estimate_kernel(
     for many, wave in waves(
         kernel, found, work, arch, issue=calibration.time.issue, is_cold=caches == "cold"
     ):
-        busy_s += many * wave.cycles / clock
-        for name, cycles in (*wave.pipes.items(), ("latency", wave.chain)):
+        busy_s += many * together(wave) / clock
+        for name, cycles in wave.items():
             parts[name] = parts.get(name, 0.0) + many * cycles / clock
     parts["L2"], parts["DRAM"] = _beyond(kernel, found, arch, caches)
     parts["launch"] = calibration.time.launch * gpu.launch_s
@@ -108,7 +108,7 @@ def estimate_kernel(
         kernel_bound(kernel, arch, found),
         tuple(parts.items()),
         kernel.name,
-        Spread(calibration.time.low, calibration.time.high, calibration.basis),
+        calibration.spread,
     )
 
 

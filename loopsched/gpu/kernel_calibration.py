@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from loopsched.gpu.calibrated import KERNELS, calibrated, calibration_file
+from loopsched.gpu.calibrated import KERNELS, calibrated, first_spread
+from loopsched.gpu.result import Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,10 @@ class TimeShares:
         Of the instructions that schedulers could start.
     launch : float
         Part of ``gpu.launch_s`` that a kernel in a row of kernels shows.
-    low, high : float
-        80 % interval of measured times over their estimates.
     """
 
     issue: float
     launch: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +68,8 @@ class KernelCalibration:
     ----------
     instructions : InstructionCosts
     time : TimeShares
-    basis : str
-        On what the numbers were fitted.
+    spread : Spread
+        Its basis says on what the numbers were fitted.
 
     Examples
     --------
@@ -82,7 +79,7 @@ class KernelCalibration:
 
     instructions: InstructionCosts
     time: TimeShares
-    basis: str
+    spread: Spread
 
 
 @cache
@@ -97,5 +94,5 @@ def kernel_calibration() -> KernelCalibration:
     return KernelCalibration(
         calibrated(InstructionCosts, KERNELS, "instructions"),
         calibrated(TimeShares, KERNELS, "time"),
-        str(calibration_file(KERNELS)["basis"]),
+        first_spread(KERNELS, ("time",)),
     )

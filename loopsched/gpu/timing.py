@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from loopsched.gpu.counting import AccessCount, Profile
 from loopsched.gpu.instructions import Instructions
@@ -30,31 +29,12 @@ ON_INTEGER_LANES = 0.5
 ON_MULTIPLY_LANES = 0.3
 
 
-@dataclass(frozen=True, slots=True)
-class Wave:
-    """What one wave of blocks takes, in cycles of the SM's clock.
-
-    Parameters
-    ----------
-    pipes : dict of str to float
-        Of the busiest SM: each resource alone.
-    chain : float
-        What one thread waits for, one latency after another.
-    """
-
-    pipes: Mapping[str, float]
-    chain: float
-
-    @property
-    def cycles(self) -> float:
-        """All together."""
-        return math.hypot(max(self.pipes.values()), self.chain)
-
-
 def waves(
     kernel: Kernel, found: Profile, work: Instructions, arch: Arch, *, issue: float, is_cold: bool
-) -> list[tuple[int, Wave]]:
-    """List the waves of a kernel: how many are alike, and one of them.
+) -> list[tuple[int, dict[str, float]]]:
+    """List the waves of a kernel: how many are alike, and the cycles of one by what they go into.
+
+    Those are each resource of the busiest SM alone, and the latencies that one thread waits for.
 
     Parameters
     ----------
@@ -77,10 +57,25 @@ def waves(
     if rest:
         shapes.append((1, -(-rest // units), is_cold and not full))
     return [
-        (many, Wave(_pipes(found, work, arch, blocks, issue), _chain(kernel, found, arch, cold)))
+        (
+            many,
+            _pipes(found, work, arch, blocks, issue)
+            | {"latency": _chain(kernel, found, arch, cold)},
+        )
         for many, blocks, cold in shapes
         if many
     ]
+
+
+def together(wave: Mapping[str, float]) -> float:
+    """Cycles of a wave whose parts overlap.
+
+    Examples
+    --------
+    >>> together({"issue": 3.0, "L1": 1.0, "latency": 4.0})
+    5.0
+    """
+    return math.hypot(max(of for name, of in wave.items() if name != "latency"), wave["latency"])
 
 
 def _pipes(

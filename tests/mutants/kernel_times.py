@@ -20,8 +20,8 @@ _timing.broken(
 _timing.broken(
     "chain-hides-pipes",
     "of an SM's resources and the chain of latencies only the longer counts",
-    "math.hypot(max(self.pipes.values()), self.chain)",
-    "max(*self.pipes.values(), self.chain)",
+    "return math.hypot(",
+    "return max(",
 )
 _timing.broken(
     "one-scheduler",

@@ -90,8 +90,8 @@ _launch.broken(
 _launch.broken(
     "launch-parts-unwritten",
     "parts of split sums are never written",
-    "        l2_written=product.c_bytes + parts,\n",
-    "        l2_written=product.c_bytes,\n",
+    "        l2_bytes_written=product.c_bytes + parts,\n",
+    "        l2_bytes_written=product.c_bytes,\n",
 )
 
 _pipelined = In("gpu/library/pipelined.py", "test_library_pipelined.py")

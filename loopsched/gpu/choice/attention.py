@@ -21,7 +21,7 @@ from loopsched.base.errors import ProblemError
 from loopsched.base.units import count
 from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.fitted import fitted
-from loopsched.gpu.choice.pipeline import Times, joined
+from loopsched.gpu.choice.pipeline import joined
 from loopsched.gpu.choice.space import Numbers, Space
 from loopsched.gpu.choice.triton import (
     GROUP_ROWS,
@@ -33,6 +33,7 @@ from loopsched.gpu.choice.triton import (
     resident_blocks,
     warps_down,
 )
+from loopsched.gpu.choice.work import Times
 from loopsched.gpu.library.machine import Machine, element_bytes
 from loopsched.machines.gpu_limits import Gpu
 

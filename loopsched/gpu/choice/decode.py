@@ -18,12 +18,12 @@ from loopsched.gpu.choice.fitted import Fitted
 from loopsched.gpu.choice.pipeline import (
     PARTIAL,
     WRITTEN,
-    Work,
     added_s,
     row_bytes_asked,
 )
 from loopsched.gpu.choice.space import Space
 from loopsched.gpu.choice.triton import WARP_ROWS, Resources
+from loopsched.gpu.choice.work import Work
 from loopsched.gpu.library.machine import Machine
 from loopsched.machines.gpu_limits import Gpu
 

@@ -30,8 +30,6 @@ from loopsched.gpu.choice.grouped import Grouped
 from loopsched.gpu.choice.pipeline import (
     PARTIAL,
     WRITTEN,
-    Times,
-    Work,
     added_s,
     asked_cycles,
     compiled,
@@ -53,6 +51,7 @@ from loopsched.gpu.choice.triton import (
     resources,
     warps_down,
 )
+from loopsched.gpu.choice.work import Times, Work
 from loopsched.gpu.library.conv_layer import Layer, layer_of
 from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import Machine, element_bytes, output_bytes

@@ -31,9 +31,10 @@ from loopsched.gpu.choice.families import (
     unaligned,
 )
 from loopsched.gpu.choice.grouped import Grouped
-from loopsched.gpu.choice.pipeline import Times, judged
+from loopsched.gpu.choice.pipeline import judged
 from loopsched.gpu.choice.space import Space, read_space, space_of
 from loopsched.gpu.choice.triton import Resources
+from loopsched.gpu.choice.work import Times
 from loopsched.gpu.library.machine import machine_of
 from loopsched.machines.arch import Arch
 from loopsched.machines.gpu_limits import Gpu

@@ -11,7 +11,6 @@ they drift apart and ask one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from math import gcd
@@ -23,6 +22,7 @@ from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.fitted import Fitted
 from loopsched.gpu.choice.space import Numbers, Space, kernel_names
 from loopsched.gpu.choice.triton import FILE, GROUP_WARPS, Resources
+from loopsched.gpu.choice.work import Times, Work
 from loopsched.gpu.library.machine import Machine
 
 PARTS = ("tensor cores", "L2", "DRAM", "latency")
@@ -35,74 +35,6 @@ WRITTEN = 1.5
 PARTIAL = 4
 # Exponent that joins a step's latency with its DRAM time.
 _LOADED = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What the blocks of each configuration have to do.
-
-    Parameters
-    ----------
-    blocks, steps : array
-        Of the kernel, and of a block.
-    tile_bytes : array, bytes
-        Of both operands' part of a step.
-    l2_bytes : array, bytes
-        That a block's step asks of L2, what rows cost besides included.
-    tensor_cycles : array, cycles
-        Of a step of a block alone.
-    rows, sums : array
-        Of A's tile; sums of a block.
-    term_bytes : array, bytes
-        Of the terms that a step adds to each sum, one after another.
-    wait_cycles, block_cycles : array, cycles
-        More latency of a step; more time of a block for each resident block.
-    dram_bytes : callable
-        Bytes from and to DRAM of the kernel, for so many blocks at a time.
-    alone_cycles : array, cycles
-        That a step of a block takes longer if no other block multiplies meanwhile.
-    macs, width : float
-        Multiply-accumulates of the kernel; bytes of an element.
-    after_s : array, seconds
-        Of another kernel that ends the work.
-    shared_bytes : array, bytes
-        Of `l2_bytes`, what blocks launched next to each other ask for together.
-    """
-
-    blocks: Numbers
-    steps: Numbers
-    tile_bytes: Numbers
-    l2_bytes: Numbers
-    tensor_cycles: Numbers
-    rows: Numbers
-    sums: Numbers
-    term_bytes: Numbers
-    wait_cycles: Numbers
-    block_cycles: Numbers
-    dram_bytes: Callable[[Numbers], Numbers]
-    alone_cycles: Numbers
-    macs: float
-    width: int
-    after_s: Numbers
-    shared_bytes: Numbers | float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Times of all configurations.
-
-    Parameters
-    ----------
-    time_s : array, seconds
-    parts : mapping of str to array, seconds
-        What each resource alone would take (`PARTS`), were all blocks like
-        those of a full wave.
-    waves : array
-    """
-
-    time_s: Numbers
-    parts: dict[str, Numbers]
-    waves: Numbers
 
 
 def joined(exponent: float, *parts: Numbers) -> Numbers:

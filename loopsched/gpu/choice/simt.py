@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopsched.gpu.calibrated import calibration_file
-from loopsched.gpu.choice.pipeline import Times, joined
+from loopsched.gpu.choice.pipeline import joined
 from loopsched.gpu.choice.space import Numbers, Space
 from loopsched.gpu.choice.triton import Resources, most_registers, resident_blocks
+from loopsched.gpu.choice.work import Times
 from loopsched.gpu.library.conv_layer import Layer
 from loopsched.gpu.library.machine import Machine
-from loopsched.gpu.library.wave import Product
+from loopsched.gpu.library.product import Product
 from loopsched.machines.gpu_limits import Gpu
 
 _LANES, _BANKS, _LINE = 32, 32, 32

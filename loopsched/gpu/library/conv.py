@@ -8,7 +8,7 @@ from loopsched.base.errors import InputError, ProblemError, nearest
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library.calibration import ConvCalibration, conv_calibration, conv_spread
 from loopsched.gpu.library.conv_fft import Spectrum, fft, spectrum_of
-from loopsched.gpu.library.conv_gemm import Run, Target, explicit_gemm, implicit_gemm
+from loopsched.gpu.library.conv_gemm import Target, explicit_gemm, implicit_gemm
 from loopsched.gpu.library.conv_layer import Layer, layer_of
 from loopsched.gpu.library.conv_winograd import (
     fused,
@@ -18,6 +18,7 @@ from loopsched.gpu.library.conv_winograd import (
     tiling,
 )
 from loopsched.gpu.library.machine import element_bytes, machine_of
+from loopsched.gpu.library.product import Run
 from loopsched.gpu.result import Estimate, estimate_of
 from loopsched.machines.arch import Arch
 from loopsched.problems.footprint import problem_bytes

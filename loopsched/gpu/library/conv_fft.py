@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from loopsched.gpu.library.conv_gemm import Run, Target, with_transforms
+from loopsched.gpu.library.conv_gemm import Target, with_transforms
 from loopsched.gpu.library.conv_layer import Layer
-from loopsched.gpu.library.wave import Product
+from loopsched.gpu.library.product import Product, Run
 
 TILE = 32
 # cuDNN's FFT takes padded images up to this side.
@@ -19,15 +19,7 @@ _COMPLEX_PARTS = 2
 
 @dataclass(frozen=True, slots=True)
 class Spectrum:
-    """How images are cut and transformed.
-
-    Parameters
-    ----------
-    high, wide : int
-        Sides of a transform.
-    tiles : int
-        Of all images.
-    """
+    """How images are cut: into so many tiles in all, each transformed as ``high x wide``."""
 
     high: int
     wide: int

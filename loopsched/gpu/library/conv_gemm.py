@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from loopsched.gpu.library.calibration import Calibration, ConvCalibration, calibration
 from loopsched.gpu.library.conv_layer import Layer
 from loopsched.gpu.library.machine import Machine
+from loopsched.gpu.library.product import Product, Run, Timed
 from loopsched.gpu.library.tiles import SGEMM_TILES, SPLITS, TENSOR_TILES, Tile
-from loopsched.gpu.library.wave import Product, Timed, achieved, fitting, launch_time, tiled_time
+from loopsched.gpu.library.wave import achieved, fitting, launch_time, tiled_time
 
 # As in the names of cuDNN's kernels: maxwell_scudnn_128x128, _128x64, _128x32 (pixels x channels).
 LANE_TILES = (
@@ -18,23 +19,6 @@ LANE_TILES = (
     Tile(128, 64, 8, 128, 128, 8, 8),
     Tile(128, 32, 8, 128, 80, 8, 4),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Time of the kernels of one call.
-
-    Parameters
-    ----------
-    time_s : float, seconds
-    parts : tuple of (str, float)
-        Seconds by resource.
-    kernel : str
-    """
-
-    time_s: float
-    parts: tuple[tuple[str, float], ...]
-    kernel: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +81,11 @@ def implicit_gemm(layer: Layer, target: Target, precomputed: bool) -> Run:
         (timed for way in ways for timed in _timed(layer, target, way)),
         key=lambda timed: timed.time_s,
     )
-    split = f" split {found.split}" if found.split > 1 else ""
     # Of weights' gradients, a kernel clears the output or adds up its parts.
     is_longer = precomputed or layer.pass_ == "backward_weights"
     extra_s = target.kernel_s if is_longer else 0.0
     parts = tuple((one, s + (extra_s if one == "launch" else 0.0)) for one, s in found.parts)
-    run = Run(found.time_s + extra_s, parts, f"{name} {found.tile}{split}")
+    run = Run(found.time_s + extra_s, parts, f"{name} {found.kernel}")
     if layer.pass_ == "backward_data" and layer.stride != (1, 1):
         return min(run, _scattered(layer, target), key=lambda run: run.time_s)
     return run

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from loopsched.gpu.library.conv_gemm import Run, Target, with_transforms
+from loopsched.gpu.library.conv_gemm import Target, with_transforms
 from loopsched.gpu.library.conv_layer import Layer
+from loopsched.gpu.library.product import Product, Run
 from loopsched.gpu.library.tiles import SPLITS, Tile
-from loopsched.gpu.library.wave import Product, tiled_time
+from loopsched.gpu.library.wave import tiled_time
 
 # A block of the fused kernel: 32 tiles x 32 channels of 16 products at once,
 # which takes the registers, the threads and the work of a 128 x 128 tile.

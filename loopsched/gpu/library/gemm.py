@@ -8,9 +8,10 @@ from loopsched.base.errors import ProblemError, nearest
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library.calibration import calibration, product_spread
 from loopsched.gpu.library.machine import Machine, element_bytes, machine_of, output_bytes
-from loopsched.gpu.library.pipelined import Fastest, pipelined, pipelined_spread, pipelined_time
-from loopsched.gpu.library.tiles import LIBRARIES, Library
-from loopsched.gpu.library.wave import Product, tiled_time
+from loopsched.gpu.library.pipelined import pipelined, pipelined_spread, pipelined_time
+from loopsched.gpu.library.product import Product, Run, Timed
+from loopsched.gpu.library.tiles import LIBRARIES
+from loopsched.gpu.library.wave import tiled_time
 from loopsched.gpu.result import Estimate, estimate_of
 from loopsched.machines.arch import Arch
 from loopsched.problems.footprint import tensor_bytes
@@ -76,11 +77,14 @@ def gemm_estimate(
     bound_s, _ = repeated_bound(problem.macs, touched, arch, data_type)
     chosen = _library(library, arch.kernel_limits.library, machine, data_type)
     measured_as = machine.gpu.measured_as
+    found: Run | Timed
     if chosen == _PIPELINED:
         found = pipelined_time(product, machine, pipelined(), scales=data_type == "fp8")
         like = pipelined_spread(measured_as, data_type)
     else:
-        found = _tiled(product, LIBRARIES[chosen], machine)
+        tiles, splits = LIBRARIES[chosen].tiles, LIBRARIES[chosen].splits
+        fitted = calibration("fp32" if machine.on_lanes else "fp16")
+        found = tiled_time(product, tiles, machine, fitted, splits=splits)
         like = product_spread(measured_as, data_type)
     if product.batch > 1:
         like = product_spread("none", "none")
@@ -132,13 +136,6 @@ def stored_as(problem: Problem, data_type: str) -> Problem:
 
 
 _PIPELINED = "ampere"
-
-
-def _tiled(product: Product, library: Library, machine: Machine) -> Fastest:
-    fitted = calibration("fp32" if machine.on_lanes else "fp16")
-    found = tiled_time(product, library.tiles, machine, fitted, splits=library.splits)
-    split = f" split {found.split}" if found.split > 1 else ""
-    return Fastest(found.time_s, f"{found.tile}{split}", found.parts)
 
 
 def _library(name: str | None, usual: str, machine: Machine, data_type: str) -> str:

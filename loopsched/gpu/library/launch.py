@@ -9,8 +9,9 @@ from loopsched.gpu.calibrated import PRODUCTS, calibrated
 from loopsched.gpu.library.calibration import Calibration, OwnKernels, calibration
 from loopsched.gpu.library.machine import Machine
 from loopsched.gpu.library.order import WAYS, Grid, grouped_schedule, operand_reads
+from loopsched.gpu.library.product import Product
 from loopsched.gpu.library.tiles import Tile
-from loopsched.gpu.library.wave import VECTOR_BYTES, Product, achieved, compute_time
+from loopsched.gpu.library.wave import VECTOR_BYTES, achieved, compute_time
 from loopsched.gpu.occupancy import Occupancy
 from loopsched.gpu.result import Parts
 from loopsched.problems.problem import Problem
@@ -73,13 +74,13 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Bytes that a launch reads and writes at each level."""
+    """Bytes that a launch reads and writes at each level: see `tiled.TiledKernel`."""
 
-    shared_read: int
-    l2_read: int
-    l2_written: int
-    dram_read: float
-    dram_written: float
+    shared_bytes_read: int
+    l2_bytes_read: int
+    l2_bytes_written: int
+    dram_bytes_read: float
+    dram_bytes_written: float
 
 
 def moved_by(launch: Launch, operands: float) -> Moved:
@@ -91,11 +92,11 @@ def moved_by(launch: Launch, operands: float) -> Moved:
     spilled = parts if parts > launch.machine.l2_bytes else 0
     panels = product.m * columns + product.n * rows
     return Moved(
-        shared_read=_shared_bytes(launch),
-        l2_read=product.batch * product.k * product.element_bytes * panels + parts,
-        l2_written=product.c_bytes + parts,
-        dram_read=operands + spilled,
-        dram_written=float(product.c_bytes + spilled),
+        shared_bytes_read=_shared_bytes(launch),
+        l2_bytes_read=product.batch * product.k * product.element_bytes * panels + parts,
+        l2_bytes_written=product.c_bytes + parts,
+        dram_bytes_read=operands + spilled,
+        dram_bytes_written=float(product.c_bytes + spilled),
     )
 
 
@@ -159,9 +160,9 @@ def seconds_of(launch: Launch, moved: Moved, data_type: str) -> Parts:
             "compute",
             compute_time(product, tile, split, launch.blocks, resident, True, machine, fitted),
         ),
-        ("shared memory", moved.shared_read / (shared_rate * machine.clock_hz)),
-        ("L2", (moved.l2_read + moved.l2_written) / l2_per_s),
-        ("DRAM", (moved.dram_read + moved.dram_written) / dram_per_s),
+        ("shared memory", moved.shared_bytes_read / (shared_rate * machine.clock_hz)),
+        ("L2", (moved.l2_bytes_read + moved.l2_bytes_written) / l2_per_s),
+        ("DRAM", (moved.dram_bytes_read + moved.dram_bytes_written) / dram_per_s),
         ("launch", (fitted.launch + (fitted.split if split > 1 else 0)) * machine.gpu.launch_s),
     )
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from loopsched.gpu.calibrated import calibrated, first_spread
 from loopsched.gpu.library.machine import Machine
-from loopsched.gpu.library.wave import Product
-from loopsched.gpu.result import Parts, Spread
+from loopsched.gpu.library.product import Product, Run
+from loopsched.gpu.result import Spread
 
 Numbers = NDArray[np.float64]
 FILE = "library/calibration_pipelined.json"
@@ -101,26 +101,9 @@ def _kernels(by_group: bool) -> tuple[Numbers, Numbers, Numbers]:
     return every[:, 0], every[:, 1], every[:, 2]
 
 
-@dataclass(frozen=True, slots=True)
-class Fastest:
-    """The kernel that finishes first.
-
-    Parameters
-    ----------
-    time_s : float, seconds
-    kernel : str
-    parts : tuple of (str, float)
-        Seconds by resource.
-    """
-
-    time_s: float
-    kernel: str
-    parts: Parts
-
-
 def pipelined_time(
     product: Product, machine: Machine, fit: Pipelined, *, scales: bool = False
-) -> Fastest:
+) -> Run:
     """Find the tile and split that finish first.
 
     Parameters
@@ -187,10 +170,10 @@ def pipelined_time(
     ]
     if scales:
         parts.append(("scaling", scale_s))
-    return Fastest(
+    return Run(
         float(busy_s[at] + split_s[at]) + launch_s + scale_s,
-        f"{rows[at]:.0f}x{columns[at]:.0f}x{deep:.0f}{split}",
         tuple(parts),
+        f"{rows[at]:.0f}x{columns[at]:.0f}x{deep:.0f}{split}",
     )
 
 

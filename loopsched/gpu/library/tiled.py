@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from loopsched.base.arguments import Checker, show
@@ -13,10 +13,18 @@ from loopsched.gpu.library.calibration import own_spread
 from loopsched.gpu.library.conv_gemm import product_of as conv_product_of
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.library.gemm import product_of, stored_as
-from loopsched.gpu.library.launch import Launch, moved_by, operand_bytes, replayed_bytes, seconds_of
+from loopsched.gpu.library.launch import (
+    Launch,
+    Moved,
+    moved_by,
+    operand_bytes,
+    replayed_bytes,
+    seconds_of,
+)
 from loopsched.gpu.library.machine import element_bytes, machine_of, output_bytes, sum_bytes
+from loopsched.gpu.library.product import Product
 from loopsched.gpu.library.tiles import Tile
-from loopsched.gpu.library.wave import Product, overlapped
+from loopsched.gpu.library.wave import overlapped
 from loopsched.gpu.occupancy import Occupancy, occupancy
 from loopsched.gpu.result import Estimate, estimate_of
 from loopsched.machines.arch import Arch
@@ -86,7 +94,7 @@ class Tiling:
 
 
 @dataclass(frozen=True, slots=True)
-class TiledKernel:
+class TiledKernel(Moved):
     """A tiled kernel on a GPU: resources, traffic, bound and estimate.
 
     Parameters
@@ -135,11 +143,6 @@ class TiledKernel:
     occupancy: Occupancy
     waves: float
     macs: int
-    shared_bytes_read: int
-    l2_bytes_read: int
-    l2_bytes_written: int
-    dram_bytes_read: float
-    dram_bytes_written: float
     traffic_from: str
     estimate: Estimate
 
@@ -312,11 +315,7 @@ def _tiled(
         occupancy=launch.occupancy,
         waves=launch.waves,
         macs=product.macs,
-        shared_bytes_read=moved.shared_read,
-        l2_bytes_read=moved.l2_read,
-        l2_bytes_written=moved.l2_written,
-        dram_bytes_read=moved.dram_read,
-        dram_bytes_written=moved.dram_written,
+        **asdict(moved),
         traffic_from=source,
         estimate=estimate_of(
             overlapped(*together) + launches,

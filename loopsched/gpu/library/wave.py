@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from loopsched.base.errors import InputError
 from loopsched.gpu.library.calibration import Calibration
 from loopsched.gpu.library.machine import Machine
+from loopsched.gpu.library.product import Product, Timed
 from loopsched.gpu.library.tiles import SPLITS, Tile
 from loopsched.gpu.occupancy import occupancy
 
@@ -31,97 +31,6 @@ _STEP_INSTRUCTIONS = 8
 _OVERLAP = 8.0
 # No GPU streams at more than this share of its data sheet's bandwidth.
 _MOST_DRAM = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A matrix product, or a convolution written as one, to be run tile by tile.
-
-    Parameters
-    ----------
-    m, n, k : int
-        Rows and columns of the output, terms of each sum.
-    batch : int
-        Independent products side by side (groups of a convolution).
-    a_bytes, b_bytes, c_bytes : int, bytes
-        What the operands and the output take in memory, all products
-        together.  For a convolution the input itself, not its unrolled copy.
-    element_bytes : int, bytes
-        Of the operands, as they are loaded.
-    is_strided : bool
-        Whether A is stored along the sum.
-    reads_output : bool
-        Whether the output is added to (a factor beta that is not 0).
-    extra_instructions : float
-        Of a thread and step, such as finding addresses of a window.
-    copy_cycles : (float, float), cycles
-        Of an SM for each element of A, and of B, that is brought to shared
-        memory by itself and not in vectors.
-
-    Examples
-    --------
-    >>> Product(1024, 16, 512, a_bytes=2**21, b_bytes=2**15, c_bytes=2**16).macs
-    8388608
-    """
-
-    m: int
-    n: int
-    k: int
-    batch: int = 1
-    a_bytes: int = 0
-    b_bytes: int = 0
-    c_bytes: int = 0
-    element_bytes: int = 4
-    is_strided: bool = False
-    reads_output: bool = True
-    extra_instructions: float = 0.0
-    copy_cycles: tuple[float, float] = (0.0, 0.0)
-
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates."""
-        return self.batch * self.m * self.n * self.k
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """How long a product takes with one tile and split, and why.
-
-    Parameters
-    ----------
-    time_s : float, seconds
-    tile : Tile
-    split : int
-        Parts of each sum.
-    resident : int
-        Blocks of one SM at a time.
-    compute_s, l2_s, dram_s, split_s, launch_s : float, seconds
-        The first three overlap; the others add.
-    l2_bytes : float, bytes
-        Loaded by SMs and stored.
-    """
-
-    time_s: float
-    tile: Tile
-    split: int
-    resident: int
-    compute_s: float
-    l2_s: float
-    dram_s: float
-    split_s: float
-    launch_s: float
-    l2_bytes: float
-
-    @property
-    def parts(self) -> tuple[tuple[str, float], ...]:
-        """Seconds by resource."""
-        return (
-            ("compute", self.compute_s),
-            ("L2", self.l2_s),
-            ("DRAM", self.dram_s),
-            ("split", self.split_s),
-            ("launch", self.launch_s),
-        )
 
 
 def tiled_time(
@@ -157,15 +66,14 @@ def tiled_time(
 
     Examples
     --------
-    >>> from loopsched import load_arch
+    >>> from loopsched import gemm, load_arch
+    >>> from loopsched.gpu.library.gemm import product_of
     >>> from loopsched.gpu.library.calibration import calibration
     >>> from loopsched.gpu.library.machine import machine_of
     >>> from loopsched.gpu.library.tiles import SGEMM_TILES
-    >>> product = Product(512, 8, 500_000, a_bytes=4 * 512 * 500_000, b_bytes=4 * 8 * 500_000)
-    >>> found = tiled_time(
-    ...     product, SGEMM_TILES, machine_of(load_arch("v100"), "fp32"), calibration("fp32")
-    ... )
-    >>> found.split > 1
+    >>> product = product_of(gemm(m=512, n=8, k=500_000), "fp32")
+    >>> v100, fitted = machine_of(load_arch("v100"), "fp32"), calibration("fp32")
+    >>> tiled_time(product, SGEMM_TILES, v100, fitted).split > 1
     True
     """
     found = (
@@ -202,11 +110,11 @@ def launch_time(
     >>> from loopsched import load_arch
     >>> from loopsched.gpu.library.calibration import calibration
     >>> from loopsched.gpu.library.machine import machine_of
-    >>> from loopsched.gpu.library.tiles import SGEMM_TILES
     >>> v100, fitted = machine_of(load_arch("v100"), "fp32"), calibration("fp32")
-    >>> found = launch_time(Product(4096, 4096, 4096), SGEMM_TILES[0], 1, v100, fitted)
-    >>> found.resident, round(found.time_s * 1e3, 2)
-    (2, 10.42)
+    >>> warm = Product(4096, 4096, 4096, 1, 0, 0, 0, 4)
+    >>> found = launch_time(warm, Tile(128, 128, 8, 256, 128, 8, 8), 1, v100, fitted)
+    >>> found.kernel, round(found.time_s * 1e3, 2)
+    ('128x128x8', 10.42)
     """
     rows, columns = -(-product.m // tile.m), -(-product.n // tile.n)
     blocks = rows * columns * split * product.batch
@@ -231,22 +139,18 @@ def launch_time(
 
     split_s = 0.0
     if split > 1:  # parts are written and read again, as fp32, and the output written
-        parts = 2 * split * 4 * product.batch * product.m * product.n + product.c_bytes
+        moved = 2 * split * 4 * product.batch * product.m * product.n + product.c_bytes
         split_s = fitted.split * machine.gpu.launch_s
-        split_s += parts / (l2_per_s if parts < machine.l2_bytes else dram_per_s)
+        split_s += moved / (l2_per_s if moved < machine.l2_bytes else dram_per_s)
     launch_s = fitted.launch * machine.gpu.launch_s
-    return Timed(
-        time_s=together_s + split_s + launch_s,
-        tile=tile,
-        split=split,
-        resident=resident,
-        compute_s=compute_s,
-        l2_s=l2_s,
-        dram_s=dram_s,
-        split_s=split_s,
-        launch_s=launch_s,
-        l2_bytes=l2_bytes,
+    parts = (
+        ("compute", compute_s),
+        ("L2", l2_s),
+        ("DRAM", dram_s),
+        ("split", split_s),
+        ("launch", launch_s),
     )
+    return Timed(together_s + split_s + launch_s, tile, split, parts)
 
 
 def achieved(machine: Machine, fitted: Calibration) -> tuple[float, float]:
