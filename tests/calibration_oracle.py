@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from loopsched.gpu.calibration.device import Properties, Run
+from loopsched.gpu.calibration.device import Launch, Properties, Run
 
 H200 = Properties(
     name="NVIDIA H200",
@@ -65,19 +65,17 @@ class FakeGpu:
     noise: random.Random = field(default_factory=lambda: random.Random(0))
     asked: list[str] = field(default_factory=list)
 
-    def run(
-        self, kernel: str, *, blocks: int, threads: int, steps: int, n_bytes: int = 0,
-        cold: bool = False,
-    ) -> Run:  # fmt: skip
-        self.asked.append(kernel)
-        if kernel == "read":
+    def run(self, launch: Launch) -> Run:
+        self.asked.append(launch.kernel)
+        if launch.kernel == "read":
             # What fits in L2 stays there; the first pass is the same for all.
-            is_near = n_bytes <= self.properties.l2_bytes
+            is_near = launch.n_bytes <= self.properties.l2_bytes
             rate = self.l2_rate if is_near else self.dram_rate
-            time_s = 7e-6 + n_bytes * steps / rate
+            time_s = 7e-6 + launch.n_bytes * launch.steps / rate
             return Run(0.0, time_s * self._disturbed())
-        cycles = (51 + steps * self._step(kernel, threads, n_bytes, cold)) * self._disturbed()
-        clock = self.loaded_hz if blocks == self.properties.sms else self.properties.max_clock_hz
+        cycles = (51 + launch.steps * self._step(launch)) * self._disturbed()
+        is_loaded = launch.blocks == self.properties.sms
+        clock = self.loaded_hz if is_loaded else self.properties.max_clock_hz
         return Run(cycles, 3e-6 + cycles / clock)
 
     def empty_s(self) -> float:
@@ -90,7 +88,8 @@ class FakeGpu:
         """Most runs are undisturbed, some take up to half as long again."""
         return 1.0 if self.noise.random() < 0.7 else 1 + self.noise.random() / 2
 
-    def _step(self, kernel: str, threads: int, n_bytes: int, cold: bool) -> float:
+    def _step(self, launch: Launch) -> float:
+        kernel, threads = launch.kernel, launch.threads
         if kernel.startswith("wgmma"):
             _, data_type, n = kernel.split("_")
             share = self.group_share[threads > 128]
@@ -101,7 +100,11 @@ class FakeGpu:
             share = self.warp_share[threads > 128]
             return threads // 32 * 4 * MMA[data_type] / (self.tensor[data_type] * share)
         if kernel == "chase_past_l1":
-            return self.l2 if n_bytes <= self.properties.l2_bytes and not cold else self.dram
+            return (
+                self.l2
+                if launch.n_bytes <= self.properties.l2_bytes and not launch.cold
+                else self.dram
+            )
         return {
             "chain_fma": self.fma,
             "chase_shared": self.shared,

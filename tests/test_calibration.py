@@ -17,6 +17,7 @@ from loopsched import calibrate_gpu, gemm, load_arch, pick
 from loopsched.base.errors import ArchError
 from loopsched.cli import run
 from loopsched.gpu.calibration import driver, sources
+from loopsched.gpu.calibration.device import Launch
 from loopsched.gpu.calibration.experiments import TERMS, measure
 from loopsched.gpu.calibration.machine import power_above, shipped
 from loopsched.gpu.calibration.rings import LINE_BYTES, ring
@@ -305,7 +306,7 @@ def test_the_driver_says_what_the_gpu_is(library: FakeLibrary) -> None:
 
 def test_a_launch_is_what_was_asked_for(library: FakeLibrary) -> None:
     device = driver.CudaDevice()
-    found = device.run("mma_fp16", blocks=3, threads=128, steps=77)
+    found = device.run(Launch("mma_fp16", 3, 128, 77))
     assert (found.cycles, found.time_s) == (20.0, pytest.approx(2.5e-3))
     data = library.launches[0]["data"]
     assert library.launches == [
@@ -319,22 +320,22 @@ def test_a_launch_is_what_was_asked_for(library: FakeLibrary) -> None:
             "steps": 77,
         }
     ]
-    device.run("wgmma_fp8_n64", blocks=1, threads=256, steps=1)
+    device.run(Launch("wgmma_fp8_n64", 1, 256, 1))
     assert library.launches[1]["shared"] == library.shared["wgmma_fp8_n64"] == 58_368
     assert library.written == {}
     cleared = len(library.cleared)
-    device.run("chase_past_l1", blocks=1, threads=1, steps=5, n_bytes=4096)
+    device.run(Launch("chase_past_l1", 1, 1, 5, 4096))
     assert len(library.cleared) == cleared
     laid = np.frombuffer(library.written[data], dtype=np.uint64)
     assert laid.tolist() == (ring(4096) + np.uint64(data)).tolist()
-    device.run("chase_past_l1", blocks=1, threads=1, steps=5, n_bytes=4096, cold=True)
+    device.run(Launch("chase_past_l1", 1, 1, 5, 4096, cold=True))
     assert library.cleared[cleared:] == [512 << 20]
     assert device.empty_s() == pytest.approx(2.5e-3)
     assert [one["kernel"] for one in library.launches[-2:]] == ["spin", "nothing"]
     assert library.launches[-1]["blocks"] == 132
     assert library.functions.count("chase_past_l1") == 1
     with pytest.raises(ArchError, match="2,147,483,648 bytes of memory are needed"):
-        device.run("read", blocks=1, threads=1, steps=1, n_bytes=1 << 31)
+        device.run(Launch("read", 1, 1, 1, n_bytes=1 << 31))
 
 
 def test_what_the_driver_and_the_compiler_refuse(library: FakeLibrary) -> None:

@@ -10,7 +10,7 @@ _experiments = In("gpu/calibration/experiments.py", "test_calibration.py")
 _experiments.broken(
     "calibrate-start-counted",
     "cycles of a step hold a part of what starting takes",
-    "return (many - few) / (2 * steps)",
+    "return (many - few) / (2 * launch.steps)",
     "return many / (3 * steps)",
     _COME_BACK,
 )
@@ -24,8 +24,8 @@ _experiments.broken(
 _experiments.broken(
     "calibrate-dram-from-l2",
     "the chain of loads from DRAM finds its ring in L2",
-    "device, kernel, 1, 1, 2048, n_bytes, cold)",
-    "device, kernel, 1, 1, 2048, n_bytes % (256 * _MIB), False)",
+    "Launch(kernel, 1, 1, 2048, n_bytes, cold)",
+    "Launch(kernel, 1, 1, 2048, n_bytes % (256 * _MIB), False)",
     _COME_BACK,
 )
 _experiments.broken(
@@ -38,12 +38,8 @@ _experiments.broken(
 _experiments.broken(
     "calibrate-worst-run",
     "disturbed runs count",
-    """        min(
-            device.run(
-                kernel,""",
-    """        max(
-            device.run(
-                kernel,""",
+    "min(device.run(one).cycles",
+    "max(device.run(one).cycles",
     _COME_BACK,
 )
 _machine = In("gpu/calibration/machine.py", "test_calibration.py")
@@ -93,15 +89,15 @@ _driver.broken(
 _driver.broken(
     "driver-l2-warm",
     "L2 keeps the ring of a cold chain",
-    "        if cold:\n",
+    "        if launch.cold:\n",
     "        if False:\n",
     _LAUNCH,
 )
 _driver.broken(
     "driver-ring-elsewhere",
     "the ring's addresses lack the place where it lies",
-    "ring(n_bytes) + np.uint64(self._data.value)",
-    "ring(n_bytes)",
+    "ring(launch.n_bytes) + np.uint64(self._data.value)",
+    "ring(launch.n_bytes)",
     _LAUNCH,
 )
 _driver.broken(

@@ -41,8 +41,33 @@ class Properties:
 
 
 @dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel of `kernels.cu`, and how it is launched.
+
+    Parameters
+    ----------
+    kernel : str
+    blocks, threads : int
+        Of the kernel, and of a block.
+    steps : int
+        Of the loop that is timed.
+    n_bytes : int, bytes
+        Of the data that it reads; `RINGS` find a ring of so many.
+    cold : bool
+        Whether L2 holds nothing of a ring.
+    """
+
+    kernel: str
+    blocks: int
+    threads: int
+    steps: int
+    n_bytes: int = 0
+    cold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
-    """One launch of a kernel.
+    """What a launch took.
 
     Parameters
     ----------
@@ -67,17 +92,8 @@ class Device(Protocol):
     def properties(self) -> Properties:
         """What the driver says."""
 
-    def run(
-        self,
-        kernel: str,
-        *,
-        blocks: int,
-        threads: int,
-        steps: int,
-        n_bytes: int = 0,
-        cold: bool = False,
-    ) -> Run:
-        """Launch once; `RINGS` find one of so many bytes, in L2 unless that is ``cold``."""
+    def run(self, launch: Launch) -> Run:
+        """Launch once."""
 
     def empty_s(self) -> float:
         """Take the seconds between two events around an empty kernel of a block an SM."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopsched.base.errors import ArchError
-from loopsched.gpu.calibration.device import RINGS, Properties, Run
+from loopsched.gpu.calibration.device import RINGS, Launch, Properties, Run
 from loopsched.gpu.calibration.rings import ring
 from loopsched.gpu.calibration.sources import GROUP_SHARED_BYTES, source, target
 
@@ -82,27 +82,18 @@ class CudaDevice:
         """What the driver says."""
         return self._properties
 
-    def run(
-        self,
-        kernel: str,
-        *,
-        blocks: int,
-        threads: int,
-        steps: int,
-        n_bytes: int = 0,
-        cold: bool = False,
-    ) -> Run:
-        """Launch once, cycles and time."""
-        if n_bytes > self._n_bytes:
-            raise ArchError(f"calibrate gpu: {n_bytes:,} bytes of memory are needed")
-        if kernel in RINGS:
-            self._copy(self._data, ring(n_bytes) + np.uint64(self._data.value))
-        if cold:
+    def run(self, launch: Launch) -> Run:
+        """Launch once."""
+        if launch.n_bytes > self._n_bytes:
+            raise ArchError(f"calibrate gpu: {launch.n_bytes:,} bytes of memory are needed")
+        if launch.kernel in RINGS:
+            self._copy(self._data, ring(launch.n_bytes) + np.uint64(self._data.value))
+        if launch.cold:
             self._call("cuMemsetD8_v2", self._scratch, 0, ctypes.c_size_t(_SCRATCH_BYTES))
         self._call("cuEventRecord", self._events[0], None)
-        self._launch(kernel, blocks, threads, steps, n_bytes)
+        self._launch(launch)
         time_s = self._until_now()
-        clocks = np.zeros(blocks, dtype=np.uint64)
+        clocks = np.zeros(launch.blocks, dtype=np.uint64)
         self._call(
             "cuMemcpyDtoH_v2", clocks.ctypes.data_as(ctypes.c_void_p), self._clocks,
             ctypes.c_size_t(clocks.nbytes),
@@ -111,9 +102,9 @@ class CudaDevice:
 
     def empty_s(self) -> float:
         """Take the seconds of an empty kernel, launched while another keeps the GPU busy."""
-        self._launch("spin", 1, 32, _SPIN_STEPS, 0)
+        self._launch(Launch("spin", 1, 32, _SPIN_STEPS))
         self._call("cuEventRecord", self._events[0], None)
-        self._launch("nothing", self._properties.sms, 32, 0, 0)
+        self._launch(Launch("nothing", self._properties.sms, 32, 0))
         return self._until_now()
 
     def _until_now(self) -> float:
@@ -124,7 +115,8 @@ class CudaDevice:
         self._call("cuEventElapsedTime", ctypes.byref(spent_ms), *self._events)
         return 1e-3 * spent_ms.value
 
-    def _launch(self, kernel: str, blocks: int, threads: int, steps: int, n_bytes: int) -> None:
+    def _launch(self, launch: Launch) -> None:
+        kernel = launch.kernel
         grouped = kernel.startswith("wgmma")
         shared = GROUP_SHARED_BYTES if grouped else 0
         if kernel not in self._functions:
@@ -134,11 +126,13 @@ class CudaDevice:
                 self._call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, shared)
             self._functions[kernel] = function
         given = [
-            self._data, ctypes.c_uint64(n_bytes), ctypes.c_int(steps), self._clocks, self._sink,
+            self._data, ctypes.c_uint64(launch.n_bytes), ctypes.c_int(launch.steps),
+            self._clocks, self._sink,
         ]  # fmt: skip
         places = [ctypes.cast(ctypes.byref(one), ctypes.c_void_p) for one in given]
         self._call(
-            "cuLaunchKernel", self._functions[kernel], blocks, 1, 1, threads, 1, 1, shared, None,
+            "cuLaunchKernel", self._functions[kernel], launch.blocks, 1, 1, launch.threads, 1, 1,
+            shared, None,
             (ctypes.c_void_p * len(places))(*places), None,
         )  # fmt: skip
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
-from loopsched.gpu.calibration.device import Device, Run
+from loopsched.gpu.calibration.device import Device, Launch, Run
 from loopsched.gpu.calibration.sources import GROUP_COLUMNS, issues_groups
 
 _KIB, _MIB = 1 << 10, 1 << 20
@@ -98,7 +98,8 @@ def _latencies(device: Device) -> Iterator[tuple[str, Measured]]:
         ),
     )
     for key, kernel, n_bytes, cold, about in chains:
-        yield key, Measured(_cycles(device, kernel, 1, 1, 2048, n_bytes, cold), about)
+        launch = Launch(kernel, 1, 1, 2048, n_bytes, cold)
+        yield key, Measured(_cycles(device, launch), about)
 
 
 def _rates(device: Device) -> Iterator[tuple[str, Measured]]:
@@ -109,7 +110,7 @@ def _rates(device: Device) -> Iterator[tuple[str, Measured]]:
         ("l1_bandwidth", "rate_l1", 16, "loads of 16 bytes per thread from 16 KiB"),
         ("l1_lines", "rate_lines", 1, "loads of 32 lines per warp"),
     ):
-        cycles = _cycles(device, kernel, device.properties.sms, _FULL, 1024)
+        cycles = _cycles(device, Launch(kernel, device.properties.sms, _FULL, 1024))
         value = each * _FULL / cycles
         yield key, Measured(value, f"{about}: {value:.4g} per cycle and SM")
 
@@ -145,7 +146,8 @@ def _tensor_rates(device: Device) -> Iterator[tuple[tuple[str, str], Measured]]:
     """Keep tensor cores busy with one block an SM, by instruction and warps."""
     for data_type in data_types(device.properties.capability):
         for text, kernel, warps, macs, steps in _instructions(device, data_type):
-            cycles = _cycles(device, kernel, device.properties.sms, 32 * warps, steps)
+            launch = Launch(kernel, device.properties.sms, 32 * warps, steps)
+            cycles = _cycles(device, launch)
             yield (data_type, text), Measured(macs / cycles, f"{text}, one block per SM")
 
 
@@ -169,7 +171,7 @@ def _run_for(device: Device, kernel: str, threads: int, time_s: float) -> Run:
     """Run for about so long."""
     steps = 1 << 14
     while True:
-        run = device.run(kernel, blocks=device.properties.sms, threads=threads, steps=steps)
+        run = device.run(Launch(kernel, device.properties.sms, threads, steps))
         if run.time_s > time_s / 2 or steps >= 1 << 28:
             return run
         steps = min(4 * steps, max(2 * steps, int(steps * time_s / run.time_s)), 1 << 28)
@@ -190,10 +192,7 @@ def _read(device: Device, n_bytes: int, few: int, many: int) -> float:
     told = device.properties
     blocks = told.sms * max(1, told.threads // _FULL)
     short_s, long_s = (
-        min(
-            device.run("read", blocks=blocks, threads=_FULL, steps=n, n_bytes=n_bytes).time_s
-            for _ in range(_REPEATS)
-        )
+        min(device.run(Launch("read", blocks, _FULL, n, n_bytes)).time_s for _ in range(_REPEATS))
         for n in (few, many)
     )
     return n_bytes * (many - few) / (long_s - short_s)
@@ -204,26 +203,13 @@ def _launch(device: Device) -> Measured:
     return Measured(time_s, "an empty kernel of one block per SM, between two events")
 
 
-def _cycles(
-    device: Device,
-    kernel: str,
-    blocks: int,
-    threads: int,
-    steps: int,
-    n_bytes: int = 0,
-    cold: bool = False,
-) -> float:
+def _cycles(device: Device, launch: Launch) -> float:
     """Cycles of a step: the least of several runs, what two lengths have in common cancelled."""
     few, many = (
-        min(
-            device.run(
-                kernel, blocks=blocks, threads=threads, steps=n, n_bytes=n_bytes, cold=cold
-            ).cycles
-            for _ in range(_REPEATS)
-        )
-        for n in (steps, 3 * steps)
+        min(device.run(one).cycles for _ in range(_REPEATS))
+        for one in (launch, replace(launch, steps=3 * launch.steps))
     )
-    return (many - few) / (2 * steps)
+    return (many - few) / (2 * launch.steps)
 
 
 def _power_of_two(most: int) -> int:

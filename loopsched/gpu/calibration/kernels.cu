@@ -71,18 +71,21 @@ KERNEL(rate_fp32, 1024) {
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : at)
 
 // A step is a load of 16 bytes a thread.
+#define VECTORS(load, at)                                                                    \
+    START                                                                                    \
+    _Pragma("unroll 4")                                                                      \
+    for (int i = 0; i < steps; i++) {                                                        \
+        uint4 v;                                                                             \
+        LOAD(load, v, at);                                                                   \
+        sum ^= v.x ^ v.y ^ v.z ^ v.w;                                                        \
+    }                                                                                        \
+    STOP(sum)
+
 KERNEL(rate_shared, 1024) {
     __shared__ uint4 room[2048];
     u32 first = (u32)__cvta_generic_to_shared(room), sum = 0;
     for (int i = threadIdx.x; i < 2048; i += blockDim.x) room[i] = make_uint4(i, i, i, i);
-    START
-    #pragma unroll 4
-    for (int i = 0; i < steps; i++) {
-        uint4 v;
-        LOAD("ld.shared.v4.u32", v, "r"(first + ((threadIdx.x * 16 + i * 512) & 32767)));
-        sum ^= v.x ^ v.y ^ v.z ^ v.w;
-    }
-    STOP(sum)
+    VECTORS("ld.shared.v4.u32", "r"(first + ((threadIdx.x * 16 + i * 512) & 32767)))
 }
 
 KERNEL(rate_l1, 1024) {
@@ -92,14 +95,7 @@ KERNEL(rate_l1, 1024) {
         LOAD("ld.global.ca.v4.u32", v, "l"(data + i * 16));
         sum ^= v.x;
     }
-    START
-    #pragma unroll 4
-    for (int i = 0; i < steps; i++) {
-        uint4 v;
-        LOAD("ld.global.ca.v4.u32", v, "l"(data + ((threadIdx.x * 16 + i * 512) & 16383)));
-        sum ^= v.x ^ v.y ^ v.z ^ v.w;
-    }
-    STOP(sum)
+    VECTORS("ld.global.ca.v4.u32", "l"(data + ((threadIdx.x * 16 + i * 512) & 16383)))
 }
 
 // A step is a load of four bytes a thread, each of another line.
