@@ -209,7 +209,8 @@ def first_stage(problem: Problem) -> Stage:
     if why_not_fused(problem) is None:
         return stage_of(problem)
     width = problem.output_tensor.element_bytes
-    return Stage(problem.name, problem, 1, 1, 1, Window(1, 1), Window(1, 1), width, width)
+    one = Window(1, 1)
+    return Stage(problem.name, problem, 1, 1, 1, one, one, width, width, 0, 0, 0, by_channel=False)
 
 
 def listed(layers: object) -> tuple[Problem | Pool, ...]:

@@ -17,17 +17,10 @@ from loopsched.problems.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a layer reads of what another one made.
+    """What a layer reads of what another one, by its number, made.
 
-    Parameters
-    ----------
-    producer : int
-        Number of the layer that made it.
-    operands : tuple of str
-        Tensors of the reader's problem that it is.
-    taken_bytes : int
-        What the reader's output takes in of it besides, once and whole (the
-        sum of a residual block).
+    ``operands`` are the tensors of the reader's problem that it is; ``taken_bytes`` are what
+    the reader's output takes in of it besides, once and whole (the sum of a residual block).
     """
 
     producer: int

@@ -96,10 +96,10 @@ class Stage:
     columns: Window
     bytes_in: int
     bytes_out: int
-    weight_bytes: int = 0
-    weight_element_bytes: int = 0
-    macs: int = 0
-    by_channel: bool = False
+    weight_bytes: int
+    weight_element_bytes: int
+    macs: int
+    by_channel: bool
 
     @property
     def positions(self) -> int:
@@ -155,6 +155,7 @@ def stage_of(problem: Problem, image: tuple[int, int] = (1, 1)) -> Stage:
             problem.tensor("A").element_bytes, problem.tensor("C").element_bytes,
             tensor_bytes(problem, problem.tensor("B")), problem.tensor("B").element_bytes,
             problem.macs // size["M"],
+            by_channel=False,
         )  # fmt: skip
     groups = size.get("G", 1)
     high_axis, wide_axis = problem.tensor("input").axes[-2:]
@@ -195,7 +196,7 @@ def pool_stage(pool: Pool | Windows, after: Stage) -> Stage:
     width = after.bytes_out
     return Stage(
         name, None, after.batch, after.channels_out, after.channels_out,
-        rows, columns, width, width, by_channel=True,
+        rows, columns, width, width, 0, 0, 0, by_channel=True,
     )  # fmt: skip
 
 

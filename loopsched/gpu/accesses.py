@@ -1,4 +1,4 @@
-"""One access of a kernel, counted over all of its blocks."""
+"""What is counted of an access of a kernel, over all of its blocks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,38 @@ from typing import Literal
 Op = Literal["load", "store"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How often an access happens, and what it touches.
+
+    Parameters
+    ----------
+    requests : int
+        Executions by warps with at least one lane on.
+    lanes : int
+        Executions by threads.
+    sectors, lines : int
+        Distinct ones of each request, added up; 0 where it is not global memory.
+    wavefronts : int
+        Passes of shared or constant memory; 0 for global memory.
+    useful_bytes : int, bytes
+        Distinct ones of each request, added up.
+    partial : int
+        Executions by warps that some of their lanes leave out.
+    """
+
+    requests: int
+    lanes: int
+    sectors: int
+    lines: int
+    wavefronts: int
+    useful_bytes: int
+    partial: int
+
+
 @dataclass(frozen=True, slots=True)
-class AccessCount:
-    """One access of a kernel, over all of its blocks.
+class AccessCount(Counts):
+    """One access of a kernel, and its counts.
 
     Parameters
     ----------
@@ -24,16 +53,6 @@ class AccessCount:
         How often a thread comes to the access.
     rounds : int
         Executions a trip, one after another, where a tile is filled.
-    requests : int
-        Executions by warps with at least one lane on.
-    lanes : int
-        Executions by threads.
-    sectors, lines : int
-        Distinct ones of each request, added up; 0 where it is not global memory.
-    wavefronts : int
-        Passes of shared or constant memory; 0 for global memory.
-    useful_bytes : int, bytes
-        Distinct ones of each request, added up.
     is_tested : bool
         Whether each execution tests that its place exists.
     """
@@ -44,12 +63,6 @@ class AccessCount:
     stage: Literal["fill", "compute", "epilogue"]
     trips: int
     rounds: int
-    requests: int
-    lanes: int
-    sectors: int
-    lines: int
-    wavefronts: int
-    useful_bytes: int
     is_tested: bool
 
     @property

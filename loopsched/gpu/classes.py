@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from loopsched.gpu._count_kernels import (
 from loopsched.gpu._count_kernels import (
     classify as classify,
 )
+from loopsched.gpu.accesses import Counts
 from loopsched.gpu.addresses import Geometry, PlacedAxis, Wide, all_inside, sums
 from loopsched.machines.gpu_limits import Gpu
 from loopsched.problems.problem import Tensor
@@ -103,22 +103,6 @@ class Classes:
 
     shapes: Ints
     hist: Ints
-
-
-class Counts(NamedTuple):
-    """What was counted of an access, over the whole kernel.
-
-    ``partial`` are warps that some of their lanes leave out; the others are
-    those of `loopsched.gpu.accesses.AccessCount`.
-    """
-
-    requests: int
-    lanes: int
-    sectors: int
-    lines: int
-    wavefronts: int
-    useful_bytes: int
-    partial: int
 
 
 def count_site(geometry: Geometry, site: Site, gpu: Gpu) -> Counts:
@@ -377,7 +361,7 @@ def _counted(
         sizes = site.element_bytes, site.access_bytes, per_bin
         access = Access(*sizes, sector, line, gpu.bank_bytes, gpu.banks, code)
         count_lanes(hist, picks, _stacked(grouped), lanes, access, out)
-    return Counts(*out.tolist())
+    return Counts(**{one.name: int(n) for one, n in zip(fields(Counts), out, strict=True)})
 
 
 def _stacked(grouped: Sequence[Classes]) -> Ints:

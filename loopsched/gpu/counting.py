@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from loopsched.base.errors import InputError
@@ -196,7 +196,8 @@ def profile(kernel: Kernel, arch: Arch) -> Profile:
     ArchError
         If the machine is not a GPU.
     InputError
-        If no block fits on a multiprocessor.
+        If no block fits on a multiprocessor, or one axis takes more than `MOST_ITERATIONS`
+        iterations.
 
     See Also
     --------
@@ -289,7 +290,7 @@ def _accesses(geometry: Geometry, gpu: Gpu) -> Iterator[AccessCount]:
     )
     found = count_site(geometry, site, gpu)
     trips = geometry.trips(depth) * held_elements(geometry, tensor, depth)
-    yield AccessCount(tensor.name, "store", "global", "epilogue", trips, 1, *found[:-1], True)
+    yield AccessCount(tensor.name, "store", "global", "epilogue", trips, 1, True, **asdict(found))
 
 
 def _fillings(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> Iterator[AccessCount]:
@@ -309,7 +310,7 @@ def _fillings(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> Iterator[AccessCo
         site = Site(uses, where, tensor.element_bytes, read.position, offset_bytes=offset)
         found, rounds = count_filling(geometry, site, shape, gpu, is_linear=is_linear)
         name: Op = "load" if op == "load" else "store"
-        yield AccessCount(tensor.name, name, space, "fill", trips, rounds, *found[:-1], True)
+        yield AccessCount(tensor.name, name, space, "fill", trips, rounds, True, **asdict(found))
 
 
 def _compute_load(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> AccessCount:
@@ -349,7 +350,9 @@ def _compute_load(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> AccessCount:
     is_padded = bool(_skip_tests(geometry, depth))
     is_padded |= any(_can_leave(geometry, axis) for axis in laid.axes if axis.terms)
     is_tested = where == "global" and (not is_guarded or is_padded)
-    return AccessCount(tensor.name, "load", read.space, "compute", trips, 1, *found[:-1], is_tested)
+    return AccessCount(
+        tensor.name, "load", read.space, "compute", trips, 1, is_tested, **asdict(found)
+    )
 
 
 def compute_depth(kernel: Kernel, tensor: Tensor) -> int:

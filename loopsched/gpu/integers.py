@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopsched.gpu.accesses import AccessCount
-from loopsched.gpu.classes import Counts
+from loopsched.gpu.accesses import AccessCount, Counts
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.views import DigitLayout
 

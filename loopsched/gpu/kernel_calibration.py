@@ -48,12 +48,8 @@ class InstructionCosts:
 class TimeShares:
     """How far a kernel comes of what the architecture file grants.
 
-    Parameters
-    ----------
-    issue : float
-        Of the instructions that schedulers could start.
-    launch : float
-        Part of ``gpu.launch_s`` that a kernel in a row of kernels shows.
+    ``issue`` is a share of the instructions that schedulers could start, ``launch`` the
+    part of ``gpu.launch_s`` that a kernel in a row of kernels shows.
     """
 
     issue: float

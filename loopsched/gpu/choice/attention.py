@@ -71,7 +71,8 @@ class Attention:
     Raises
     ------
     ProblemError
-        With every fault found.
+        If a size is not a whole number from 1, with every fault found; if there are more queries
+        than keys, or the query heads are no whole groups.
 
     See Also
     --------

@@ -463,21 +463,32 @@ _NEAR = 16
 # Rows of tiles in a group of a convolution.
 _CONV_GROUP = 8
 
+# Values that are usually tried.
+_CONV = {
+    "block_m": (32, 64, 128, 256),
+    "block_n": (32, 64, 128, 256),
+    "block_k": (32, 64),
+    "stages": (2, 3, 4),
+    "warps": (4, 8),
+}
+_GEMM = _CONV | {
+    "block_m": (16, 32, 64, 128, 256),
+    "block_k": (32, 64, 128),
+    "stages": (2, 3, 4, 5),
+    "group_m": (8, 1),
+}
+_ATTENTION = {"block_m": (64, 128), "block_n": (32, 64, 128), "stages": (2, 3, 4), "warps": (4, 8)}
+_DECODE = _ATTENTION | {
+    "block_m": (16, 32, 64, 128),
+    "warps": (1, 2, 4, 8),
+    "split_k": (1, 2, 4, 8, 16, 32, 64, 128),
+}
 TRITON_GEMM = Family(
     "triton_gemm",
     "gemm",
     "C[m,n] = A[m,k] B[k,n] of row-major operands, blocks in groups of group_m rows of tiles",
-    ("block_m", "block_n", "block_k", "stages", "warps", "group_m"),
-    lambda: _usual(
-        {
-            "block_m": (16, 32, 64, 128, 256),
-            "block_n": (32, 64, 128, 256),
-            "block_k": (32, 64, 128),
-            "stages": (2, 3, 4, 5),
-            "warps": (4, 8),
-            "group_m": (8, 1),
-        }
-    ),
+    tuple(_GEMM),
+    lambda: _usual(_GEMM),
     refused,
     _tile_resources,
     _pipelined("triton_gemm", gemm_work, tile_source),
@@ -488,16 +499,8 @@ TRITON_CONV = Family(
     "triton_conv",
     "conv",
     "forward convolution, NHWC, pixels down and output channels across, filter place by place",
-    ("block_m", "block_n", "block_k", "stages", "warps"),
-    lambda: _usual(
-        {
-            "block_m": (32, 64, 128, 256),
-            "block_n": (32, 64, 128, 256),
-            "block_k": (32, 64),
-            "stages": (2, 3, 4),
-            "warps": (4, 8),
-        }
-    ),
+    tuple(_CONV),
+    lambda: _usual(_CONV),
     refused,
     _tile_resources,
     _pipelined("triton_conv", conv_work, tile_source),
@@ -506,10 +509,8 @@ TRITON_ATTENTION = Family(
     "triton_attention",
     "attn",
     "attention forward: a block is block_m queries of a head, steps of block_n keys",
-    ("block_m", "block_n", "stages", "warps"),
-    lambda: product_space(
-        {"block_m": (64, 128), "block_n": (32, 64, 128), "stages": (2, 3, 4), "warps": (4, 8)}
-    ),
+    tuple(_ATTENTION),
+    lambda: product_space(_ATTENTION),
     attention_refused,
     attention_resources,
     attention_times,
@@ -529,16 +530,8 @@ TRITON_DECODE = Family(
     "triton_decode",
     "decode",
     "attention of few queries: a block is a part of a head's keys, a second kernel joins the parts",
-    ("block_m", "block_n", "stages", "warps", "split_k"),
-    lambda: product_space(
-        {
-            "block_m": (16, 32, 64, 128),
-            "block_n": (32, 64, 128),
-            "stages": (2, 3, 4),
-            "warps": (1, 2, 4, 8),
-            "split_k": (1, 2, 4, 8, 16, 32, 64, 128),
-        }
-    ),
+    tuple(_DECODE),
+    lambda: product_space(_DECODE),
     decode_refused,
     decode_resources,
     _pipelined("triton_decode", decode_work, lambda _: "decode"),

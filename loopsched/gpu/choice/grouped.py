@@ -48,13 +48,7 @@ class Grouped:
 
     @classmethod
     def named(cls, text: str) -> Grouped:
-        """Read sizes as text: MxNxK for each, joined by +.
-
-        Raises
-        ------
-        ProblemError
-            If they are not written so.
-        """
+        """Read sizes as text: MxNxK for each, joined by +; other text is a `ProblemError`."""
         if not _SIZES.fullmatch(text):
             raise ProblemError(f"grouped '{text[:60]}' is not MxNxK+MxNxK+...")
         products = [tuple(int(size) for size in one.split("x")) for one in text.split("+")]

@@ -329,15 +329,14 @@ def pick(
         ranked = _tried_once(ranked)
     low, high = judged(kernel).spread
     first = int(ranked.order[0])
-    choices = tuple(
-        _choice(ranked, int(at), first, (low, high), explain) for at in ranked.order[:top]
-    )
     return Pick(
         problem=problem.name,
         arch=arch.name,
         kernel=kernel,
         data_type=data_type,
-        choices=choices,
+        choices=tuple(
+            _choice(ranked, int(at), first, (low, high), explain) for at in ranked.order[:top]
+        ),
         n_configurations=len(given),
         n_infeasible=int((~ranked.feasible).sum()),
         n_may_be_best=int(ranked.may_be_best[ranked.order].sum()),

@@ -67,11 +67,8 @@ def conv_estimate(
     Raises
     ------
     ProblemError
-        If it is another kind of problem, or the algorithm cannot run it.
-    InputError
-        If no tile of the library fits on an SM.
-    ArchError
-        If the architecture is not a GPU or lacks the data type.
+        If it is another kind of problem, or the algorithm cannot run it.  Other errors are those
+        of `gemm_estimate`.
 
     See Also
     --------

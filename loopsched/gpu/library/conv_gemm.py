@@ -14,11 +14,7 @@ from loopsched.gpu.library.tiles import SGEMM_TILES, SPLITS, TENSOR_TILES, Tile
 from loopsched.gpu.library.wave import achieved, fitting, launch_time, tiled_time
 
 # As in the names of cuDNN's kernels: maxwell_scudnn_128x128, _128x64, _128x32 (pixels x channels).
-LANE_TILES = (
-    Tile(128, 128, 8, 256, 128, 8, 8),
-    Tile(128, 64, 8, 128, 128, 8, 8),
-    Tile(128, 32, 8, 128, 80, 8, 4),
-)
+LANE_TILES = tuple(tile for tile in SGEMM_TILES if tile.m == 128)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from loopsched.gpu.library.conv_gemm import Target, with_transforms
 from loopsched.gpu.library.conv_layer import Layer
 from loopsched.gpu.library.product import Product, Run
-from loopsched.gpu.library.tiles import SPLITS, Tile
+from loopsched.gpu.library.tiles import SGEMM_TILES, SPLITS
 from loopsched.gpu.library.wave import tiled_time
 
 # A block of the fused kernel: 32 tiles x 32 channels of 16 products at once,
 # which takes the registers, the threads and the work of a 128 x 128 tile.
-_FUSED_BLOCK = Tile(128, 128, 8, 256, 128, 8, 8)
+_FUSED_BLOCK = SGEMM_TILES[0]
 _FUSED_SPAN = 32
 # Instructions of a thread for one tile and channel: 16 loads, 16 tests, 32 additions, 16 stores.
 _FUSED_TRANSFORM = 80.0

@@ -104,7 +104,8 @@ def machine_of(arch: Arch, data_type: str) -> Machine:
     Raises
     ------
     ArchError
-        If the architecture is not a GPU, or has no rate for the data type.
+        If the architecture is not a GPU, has no rate for the data type, or lacks L2 or the
+        bandwidth of its memory.
 
     Examples
     --------

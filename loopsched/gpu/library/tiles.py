@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -44,31 +46,31 @@ class Tile:
         return self.stages * self.k * (self.m + self.n) * element_bytes
 
 
+def _tiles(
+    k: int, micro: tuple[int, int], registers: int, threads: int, *sides: tuple[int, int]
+) -> Iterator[Tile]:
+    """Tiles with these sides; so many threads share ``micro`` outputs."""
+    for m, n in sides:
+        yield Tile(m, n, k, threads * m * n // math.prod(micro), registers, *micro)
+
+
 # Shapes as in the names of cuBLAS kernels (volta_sgemm_128x64_nn, ..._32x32_sliced1x4_nn);
 # threads from 8 x 8 outputs each, the small ones slice a step's sum among four groups.
 SGEMM_TILES = (
-    Tile(128, 128, 8, 256, 128, 8, 8),
-    Tile(128, 64, 8, 128, 128, 8, 8),
-    Tile(64, 128, 8, 128, 128, 8, 8),
-    Tile(64, 64, 8, 64, 128, 8, 8),
-    Tile(128, 32, 8, 128, 80, 8, 4),
-    Tile(32, 128, 8, 128, 80, 4, 8),
-    Tile(64, 32, 32, 256, 80, 8, 4),
-    Tile(32, 64, 32, 256, 80, 4, 8),
-    Tile(32, 32, 32, 128, 80, 4, 8),
+    *_tiles(8, (8, 8), 128, 1, (128, 128), (128, 64), (64, 128), (64, 64)),
+    *_tiles(8, (8, 4), 80, 1, (128, 32)),
+    *_tiles(8, (4, 8), 80, 1, (32, 128)),
+    *_tiles(32, (8, 4), 80, 4, (64, 32)),
+    *_tiles(32, (4, 8), 80, 4, (32, 64), (32, 32)),
 )
 
 # Shapes of Volta's tensor-core kernels (volta_s884gemm_256x128_ldg8_f2f_nn and its like),
 # a warp computing up to 64 x 64.
 TENSOR_TILES = (
-    Tile(256, 128, 32, 256, 200, 64, 64),
-    Tile(128, 256, 32, 256, 200, 64, 64),
-    Tile(128, 128, 32, 128, 200, 64, 64),
-    Tile(128, 64, 32, 128, 128, 64, 32),
-    Tile(64, 128, 32, 128, 128, 32, 64),
-    Tile(64, 64, 32, 128, 80, 32, 32),
-    Tile(64, 32, 32, 64, 80, 32, 32),
-    Tile(32, 64, 32, 64, 80, 32, 32),
+    *_tiles(32, (64, 64), 200, 32, (256, 128), (128, 256), (128, 128)),
+    *_tiles(32, (64, 32), 128, 32, (128, 64)),
+    *_tiles(32, (32, 64), 128, 32, (64, 128)),
+    *_tiles(32, (32, 32), 80, 32, (64, 64), (64, 32), (32, 64)),
 )
 
 # Into how many parts libraries split a sum.

@@ -43,6 +43,8 @@ def tiled_time(
 ) -> Timed:
     """Find the tile and split that finish first, as a tuned library would.
 
+    If no tile fits on an SM, an `InputError` says why.
+
     Parameters
     ----------
     product : Product
@@ -58,11 +60,6 @@ def tiled_time(
         gives another algorithm a number of its own.
     splits : sequence of int
         Into how many parts the sums may be cut; ``(1,)`` forbids it.
-
-    Raises
-    ------
-    InputError
-        If no tile fits on an SM.
 
     Examples
     --------
