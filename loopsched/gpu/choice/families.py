@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,12 +73,12 @@ class Family:
     kind : str
         What measured spaces call it.
     about : str
-    names : tuple of str
-        Its parameters.
-    tried : callable
-        The configurations usually tried.
+    values : mapping of str to tuple of int
+        Its parameters, and what is usually tried for each.
+    usual : callable
+        Which combinations of these.
     suits : callable
-        Which of these for a problem.
+        Which of the usual ones for a problem.
     refused : callable
         Which configurations it cannot have, by their sizes and an element's bytes.
     taken : callable
@@ -101,8 +101,7 @@ class Family:
     name: str
     kind: str
     about: str
-    names: tuple[str, ...]
-    tried: Callable[[], Space]
+    values: Mapping[str, tuple[int, ...]]
     refused: Callable[[Space, int], NDArray[np.bool_]]
     taken: Callable[[Any, Space, Gpu, int], Resources]
     times: Callable[[Any, str, Space, Resources, Machine], Times]
@@ -111,7 +110,18 @@ class Family:
     more: tuple[str, ...] = ()
     few: int = 20
     held: tuple[tuple[str, ...], tuple[str, ...]] = (("fp16",), ("h100", "h200"))
+    usual: Callable[[Space], NDArray[np.bool_]] = lambda space: np.ones(len(space), bool)
     suits: Callable[[Any, Space], NDArray[np.bool_]] = lambda _, space: np.ones(len(space), bool)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its parameters."""
+        return tuple(self.values)
+
+    def tried(self) -> Space:
+        """Combine the configurations usually tried."""
+        space = product_space(self.values)
+        return space.kept(self.usual(space))
 
     def checked(self, problem: Asked) -> None:
         """Refuse an attention or a group of GEMMs where none is computed, and the reverse.
@@ -153,19 +163,11 @@ def least(problem: Asked, data_type: str) -> tuple[int, int, int]:
     return macs, sum(elems.values()) * width, written * width
 
 
-def _usual(values: dict[str, tuple[int, ...]]) -> Space:
-    """Combine tiles, stages and warps; no warp with too little to do, none with too much."""
-    space = product_space(values)
+def _usual(space: Space) -> NDArray[np.bool_]:
+    """Leave out warps with too little to do or with too much."""
     sums = space["block_m"] * space["block_n"]
     four, eight = sums <= 16_384, (sums >= 4_096) & (sums <= 32_768)
-    return space.kept(np.where(space["warps"] == 4, four, eight))
-
-
-def _possible(
-    values: dict[str, tuple[int, ...]], wrong: Callable[[Space, int], NDArray[np.bool_]]
-) -> Space:
-    space = product_space(values)
-    return space.kept(~wrong(space, 4))
+    return np.where(space["warps"] == 4, four, eight)
 
 
 def gemm_work(
@@ -487,11 +489,11 @@ TRITON_GEMM = Family(
     "triton_gemm",
     "gemm",
     "C[m,n] = A[m,k] B[k,n] of row-major operands, blocks in groups of group_m rows of tiles",
-    tuple(_GEMM),
-    lambda: _usual(_GEMM),
+    _GEMM,
     refused,
     _tile_resources,
     _pipelined("triton_gemm", gemm_work, tile_source),
+    usual=_usual,
     more=("split_k",),
     held=(("fp16", "bf16", "fp8", "tf32"), ("h100", "h200")),
 )
@@ -499,66 +501,61 @@ TRITON_CONV = Family(
     "triton_conv",
     "conv",
     "forward convolution, NHWC, pixels down and output channels across, filter place by place",
-    tuple(_CONV),
-    lambda: _usual(_CONV),
+    _CONV,
     refused,
     _tile_resources,
     _pipelined("triton_conv", conv_work, tile_source),
+    usual=_usual,
 )
 TRITON_ATTENTION = Family(
     "triton_attention",
     "attn",
     "attention forward: a block is block_m queries of a head, steps of block_n keys",
-    tuple(_ATTENTION),
-    lambda: product_space(_ATTENTION),
+    _ATTENTION,
     attention_refused,
     attention_resources,
     attention_times,
     few=1,
 )
-TRITON_GROUPED = Family(
-    "triton_grouped",
-    "grouped",
-    "GEMMs of unlike sizes in one launch, each in groups of group_m rows of tiles",
-    TRITON_GEMM.names,
-    TRITON_GEMM.tried,
-    refused,
-    _tile_resources,
-    _pipelined("triton_gemm", grouped_work, tile_source),
+TRITON_GROUPED = replace(
+    TRITON_GEMM,
+    name="triton_grouped",
+    kind="grouped",
+    about="GEMMs of unlike sizes in one launch, each in groups of group_m rows of tiles",
+    times=_pipelined("triton_gemm", grouped_work, tile_source),
+    more=(),
+    held=TRITON_CONV.held,
 )
 TRITON_DECODE = Family(
     "triton_decode",
     "decode",
     "attention of few queries: a block is a part of a head's keys, a second kernel joins the parts",
-    tuple(_DECODE),
-    lambda: product_space(_DECODE),
+    _DECODE,
     decode_refused,
     decode_resources,
     _pipelined("triton_decode", decode_work, lambda _: "decode"),
     suits=decode_suits,
 )
-_CLBLAST = {
-    "MWG": (16, 32, 64, 128),
-    "NWG": (16, 32, 64, 128),
-    "KWG": (32,),
-    "MDIMC": (8, 16, 32),
-    "NDIMC": (8, 16, 32),
-    "MDIMA": (8, 16, 32),
-    "NDIMB": (8, 16, 32),
-    "KWI": (2,),
-    "VWM": (1, 2, 4, 8),
-    "VWN": (1, 2, 4, 8),
-    "STRM": (0,),
-    "STRN": (0,),
-    "SA": (0, 1),
-    "SB": (0, 1),
-}
 CLBLAST_GEMM = Family(
     "clblast_gemm",
     "clblast_gemm",
     "CLBlast's GEMM: column-major A, B transposed; MWG x NWG accumulators a block in registers",
-    tuple(_CLBLAST),
-    lambda: _possible(_CLBLAST, simt.clblast_refused),
+    {
+        "MWG": (16, 32, 64, 128),
+        "NWG": (16, 32, 64, 128),
+        "KWG": (32,),
+        "MDIMC": (8, 16, 32),
+        "NDIMC": (8, 16, 32),
+        "MDIMA": (8, 16, 32),
+        "NDIMB": (8, 16, 32),
+        "KWI": (2,),
+        "VWM": (1, 2, 4, 8),
+        "VWN": (1, 2, 4, 8),
+        "STRM": (0,),
+        "STRN": (0,),
+        "SA": (0, 1),
+        "SB": (0, 1),
+    },
     simt.clblast_refused,
     lambda _, space, gpu, width: simt.clblast_resources(space, gpu, width),
     lambda problem, data_type, space, taken, machine: simt.clblast_times(
@@ -567,22 +564,21 @@ CLBLAST_GEMM = Family(
     ("STRM", "STRN", "SA", "SB"),
     "fp32",
     held=(("fp32",), ("rtx_3090", "titan_rtx")),
+    usual=lambda space: ~simt.clblast_refused(space, 4),
 )
-_FILTER = {
-    "block_size_x": tuple(range(16, 257, 16)),
-    "block_size_y": (1, 2, 4, 8, 16),
-    "tile_size_x": (1, 2, 3, 4),
-    "tile_size_y": (1, 2, 3, 4),
-    "read_only": (0, 1),
-    "use_padding": (0, 1),
-    "use_shmem": (0, 1),
-}
 FILTER = Family(
     "filter",
     "filter",
     "image filter of one channel: each thread outputs a block apart, filter in constant memory",
-    tuple(_FILTER),
-    lambda: _possible(_FILTER, simt.filter_refused),
+    {
+        "block_size_x": tuple(range(16, 257, 16)),
+        "block_size_y": (1, 2, 4, 8, 16),
+        "tile_size_x": (1, 2, 3, 4),
+        "tile_size_y": (1, 2, 3, 4),
+        "read_only": (0, 1),
+        "use_padding": (0, 1),
+        "use_shmem": (0, 1),
+    },
     simt.filter_refused,
     lambda problem, space, gpu, width: simt.filter_resources(_image(problem), space, gpu, width),
     lambda problem, data_type, space, taken, machine: simt.filter_times(
@@ -591,6 +587,7 @@ FILTER = Family(
     ("read_only", "use_padding", "use_shmem"),
     "fp32",
     held=(("fp32",), ("a4000", "a6000", "w6600")),
+    usual=lambda space: ~simt.filter_refused(space, 4),
 )
 _ALL = (
     TRITON_GEMM,
