@@ -360,6 +360,12 @@ def test_blocks_of_many_threads_have_fewer_registers() -> None:
     assert (last.registers, last.resident_blocks) == (64, 1)
 
 
+def test_a_block_without_registers_cannot_run() -> None:
+    row = ROW | {"registers": 0, "shared_bytes": 0, "spills": 0}
+    with pytest.raises(LoopschedError, match="cannot run on h100: less than one register"):
+        pick(gemm(m=512, n=512, k=512), MACHINES["h100"], space=[row])
+
+
 @pytest.mark.parametrize("rows", [(256, 256, 4), (512, 512, 4), (512, 256, 8), (256, 256, 8)])
 def test_sums_that_no_registers_hold_are_not_chosen(rows: tuple[int, int, int]) -> None:
     """Once 512 x 512 with four warps, 2,048 sums a thread, was the first choice."""

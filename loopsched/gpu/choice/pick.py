@@ -419,7 +419,8 @@ def _excluded(refused: NDArray[np.bool_], taken: Resources, gpu: Gpu) -> str:
         (taken.shared_bytes > shared, f"more than {shared:,} bytes of shared memory per block"),
         (taken.threads > threads, f"more than {threads:,} threads per block"),
         (refused, "sizes that the kernel cannot have"),
-        (taken.registers > 0, "more registers than there are"),
+        (taken.registers >= 1, "more registers than there are"),
+        (taken.registers < 1, "less than one register"),
     )
     left = np.ones(len(refused), dtype=bool)
     found = []
