@@ -32,6 +32,7 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 16
 @options.inputs("problem", schedule=False)
 @click.option(
     "--dims",
+    "pair",
     metavar="DIM,DIM",
     help="Dimensions whose tiles change: M,N for their innermost loops, or M:128,N for the loop "
     "of that extent. By default the two largest tiled dimensions.",
@@ -47,7 +48,7 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 16
 @options.form
 def tiles(
     inputs: Inputs,
-    dims: str | None,
+    pair: str | None,
     quantity: Literal["time", "dram_bytes"],
     steps: int,
     jobs: int,
@@ -63,7 +64,7 @@ def tiles(
     from loopsched.study.tile_map import check_dims, tile_map
 
     one, machine = inputs.problem, inputs.machine
-    chosen = [dim.strip() for dim in dims.split(",")] if dims else []
+    chosen = [dim.strip() for dim in pair.split(",")] if pair else []
     if inputs.schedule_text is None:
         check_dims(one, chosen)  # before the search
     nest = inputs.schedule
