@@ -16,6 +16,7 @@ from loopsched.codegen.plan import (
     Plan,
     Walk,
     chunks,
+    even,
     inner_sizes,
     is_rounded,
     length,
@@ -118,7 +119,7 @@ def candidates(task: Contraction) -> Iterator[Plan]:
     if task.left.guards and rows:  # tiles that leave out padding need a dimension whole
         row_walks.append(Walk(tuple(rows), len(rows) - 1, task.size(rows[-1])))
     slides = sum(task.size(dim) > 1 for dim in sums) > 1
-    widths = (32, 64, 128, 200, 400) if slides else (64, 200, 400, 800, 1600)
+    widths = (32, 64, 128, 200, 400) if slides else (64, 200, 400, 800)
     col_walks = _walks(task, cols, (*widths, 1 << 40))
     depths = (256, 512, 1024, *((2500, 5000) if slides else ()))
     sum_walks = _walks(task, sums, (1 << 40,) if is_rounded(task) else depths)
@@ -273,16 +274,27 @@ class Ranking:
                 heappush(firsts, -cycles)
 
 
+def _heights(task: Contraction, walk: Walk, tiles: Iterable[int]) -> dict[int, int]:
+    """Give, for heights of tiles, the least that cuts all blocks of rows alike."""
+    _, *sizes = chunks(task, walk)
+    blocks = [length(inner_sizes(task, walk, size)) for size in sizes if size]
+    found: dict[tuple[object, ...], int] = {}
+    return {
+        rows: found.setdefault(tuple(tuple(even(one, rows)) for one in blocks), rows)
+        for rows in sorted(tiles)
+    }
+
+
 def tiled(task: Contraction, core: Core, given: str | None) -> Iterator[list[Plan]]:
     """List ways to cut and pack a contraction, each with all register tiles."""
     tiles, whole = register_tiles(core), cache(partial(_whole, task))
     for plan in candidates(task):
         if plan.packs_right and task.right.name == given:
             plan = plan._replace(is_right_given=True)
-        highest = length(inner_sizes(task, plan.rows, plan.rows.block))
+        heights = _heights(task, plan.rows, [rows for rows, _ in tiles])
         plans = []
         packs = plan.packs_left, plan.packs_right, plan.is_right_given
-        for rows, n in sorted({(min(rows, highest), n) for rows, n in tiles}):
+        for rows, n in sorted({(heights[rows], n) for rows, n in tiles}):
             wide = n * core.lanes
             cols = whole(plan.cols, wide)
             plans.append(Plan(plan.batch, plan.rows, cols, plan.sums, rows, wide, 1, *packs))
