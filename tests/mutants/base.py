@@ -201,7 +201,7 @@ _units.broken(
     "units-capacity-rounds",
     "a capacity is written ten times too large",
     'return f"{_trim(thousandths / 1000)} {prefix}B"',
-    'return f"{_trim(tenths)} {prefix}B"',
+    'return f"{_trim(thousandths / 100)} {prefix}B"',
     "::test_capacity_text_means_the_same_bytes",
 )
 _units.broken(

@@ -11,7 +11,7 @@ _experiments.broken(
     "calibrate-start-counted",
     "cycles of a step hold a part of what starting takes",
     "return (many - few) / (2 * launch.steps)",
-    "return many / (3 * steps)",
+    "return many / (3 * launch.steps)",
     _COME_BACK,
 )
 _experiments.broken(

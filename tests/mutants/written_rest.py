@@ -116,7 +116,7 @@ _stages.broken(
     "stages-operands-as-asked",
     "a plan that exchanges the operands finds them as they were",
     "tuple(each.name for each in one.operands)",
-    "tuple(each.name for each in task.operands)",
+    "tuple(each.name for each in tasks[number].operands)",
     "test_exchange_code.py::test_a_chosen_plan_may_exchange_the_operands",
 )
 
