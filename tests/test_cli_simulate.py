@@ -88,6 +88,12 @@ def test_every_option_reaches_the_library(capsys: pytest.CaptureFixture[str]) ->
     assert found[0]["write_bytes"] == 4 * PROBLEM.macs
 
 
+def test_what_is_dirty_may_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    flushed = rows(capsys, GEMM, NEST, "-c", "64KiB")
+    stays = rows(capsys, GEMM, NEST, "-c", "64KiB", "--no-flush")
+    assert (flushed[0]["write_bytes"], stays[0]["write_bytes"]) == (4 * 12 * 10, 0)
+
+
 def test_a_machine(capsys: pytest.CaptureFixture[str]) -> None:
     found = rows(capsys, GEMM, NEST, "--arch", "titan_v")
     assert [(row["level"], row["instances"]) for row in found[::4]] == [("L2", 1), ("L1", 80)]

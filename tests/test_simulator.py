@@ -150,6 +150,13 @@ class TestStackDistances:
         assert traffic == sorted(traffic, reverse=True)
         assert traffic[-1] == sum(oracle.compulsory(problem).values())
 
+    def test_an_element_counts_in_its_own_distance(self) -> None:
+        problem = gemm(m=2, n=3, k=4, element_bytes=1)
+        distances = stack_distances(problem, parse_schedule("M:2 K:4 N:3", problem))
+        # An element of A is used again after one of B and one of C.
+        assert distances.tensors["A"].bytes == (3,)
+        assert distances.tensors["A"].counts == (2 * 4 * 2,)
+
     def test_long_time_is_compacted(self) -> None:
         problem = gemm(m=40, n=36, k=44, element_bytes={"A": 1, "B": 4, "C": 8})
         nest = parse_schedule("M:40 N:36 K:44 M:7 K:12 N:9", problem)
@@ -434,6 +441,15 @@ class TestInstances:
         assert tight.tensors["C"].bytes == 9
         assert tight.tensors["A"].read_bytes == (2 + 2 + 1) * 5 - 1
         assert tight.tensors["B"].read_bytes == (3 + 3 + 1) * 5
+
+    def test_instances_leave_padding_out(self) -> None:
+        # Of 4 x 3 positions along a row of the image, the first and the last are padding.
+        problem = conv2d(n=1, c=1, k=1, h=4, w=4, r=1, s=3, padding=(0, 1), element_bytes=1)
+        for text in ("Q:4@SM P:4 S:3", "P:4@SM Q:4 S:3", "S:3@SM P:4 Q:4"):
+            nest = parse_schedule(text, problem)
+            found = simulate(problem, nest, capacity_bytes=100, instances=2)
+            accesses = {name: each.accesses for name, each in found.tensors.items()}
+            assert accesses == {"input": 4 * (4 * 3 - 2), "weight": 48, "output": 48}
 
     @given(cases())
     def test_one_instance_is_the_sequence(self, case: Case) -> None:

@@ -635,7 +635,7 @@ _simulate.broken(
     "what is dirty is flushed although it should stay",
     '"flush": not given.pop("no_flush")',
     '"flush": given.pop("no_flush") is not None',
-    "::test_faults",
+    "::test_what_is_dirty_may_stay",
 )
 _simulate.broken(
     "simulate-cli-first-size",
