@@ -421,15 +421,18 @@ def test_kernels_may_call_parameters_as_they_like() -> None:
         top=1,
     )["early_config_prune"]
     # Sizes may be given by name at the launch, too; no groups are groups of one.
-    kept = prune(tried, {"rows": 512, "N": 6144}, K=4096)
-    space = [
-        {"block_m": one.kwargs["TM"], "block_n": one.kwargs["TN"], "block_k": 64}
-        | {"stages": 3, "warps": 4, "group_m": 1}
-        for one in tried
-    ]
-    best = pick(gemm(m=512, n=6144, k=4096), load_arch("h200"), space=space, top=1).best
-    assert kept[0].kwargs["TM"] == best.configuration["block_m"]
-    assert kept[0].kwargs["TN"] == best.configuration["block_n"]
+    kept = prune(tried, {"rows": 4096, "N": 6144}, K=4096)
+    best = []
+    for group in (1, 8):
+        space = [
+            {"block_m": one.kwargs["TM"], "block_n": one.kwargs["TN"], "block_k": 64}
+            | {"stages": 3, "warps": 4, "group_m": group}
+            for one in tried
+        ]
+        found = pick(gemm(m=4096, n=6144, k=4096), load_arch("h200"), space=space, top=1).best
+        best.append((found.configuration["block_m"], found.configuration["block_n"]))
+    assert [(one.kwargs["TM"], one.kwargs["TN"]) for one in kept] == best[:1]
+    assert best[0] != best[1]
 
 
 def test_names_of_the_tuners_own_tutorial_are_known() -> None:
