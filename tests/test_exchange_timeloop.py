@@ -20,6 +20,7 @@ from loopsched.base.errors import ArchError, InputError, ProblemError, ScheduleE
 from loopsched.cli import run
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.timeloop import from_timeloop, read_timeloop, to_timeloop
+from loopsched.machines.arch import Arch
 from loopsched.models.machine import roles
 from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
@@ -223,6 +224,16 @@ def test_mappings_mean_the_schedule(data: st.DataObject, problem: Problem) -> No
 def test_meshes_hold_what_they_are_given(data: st.DataObject, problem: Problem) -> None:
     arch = data.draw(machines(problem))
     schedule = data.draw(schedules(problem, units=("SM",)))
+    check_meshes(problem, schedule, arch)
+
+
+def test_meshes_hold_what_loops_of_one_iteration_go_around() -> None:
+    """200 rows take turns on 80 SMs, and so must the loop around them."""
+    problem = gemm(m=200, n=2, k=1)
+    check_meshes(problem, parse_schedule("M:200@SM M:200@SM N:2 K:1", problem), TITAN_V)
+
+
+def check_meshes(problem: Problem, schedule: Schedule, arch: Arch) -> None:
     made = loaded(to_timeloop(problem, schedule, arch, residual=True))
     points = {tuple(point.values()) for point in timeloop_walk(made)}
     assert len(points) == problem.macs

@@ -10,6 +10,7 @@ _blocks.broken(
     "loops around one that takes turns stay on the mesh",
     "if trips <= left and not temporal:",
     "if trips <= left:",
+    "::test_meshes_hold_what_loops_of_one_iteration_go_around",
 )
 _blocks.broken(
     "two-loops-at-one-node",
