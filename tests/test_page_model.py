@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,11 +38,31 @@ def _cases() -> dict[str, list[Case]]:
         "real layers": list(layer_cases(layers, archs, 150, 5)),
         "huge": list(layer_cases([gemm(m=2**20, n=2**19, k=2**20 - 1)], archs[1:], 20, 5)),
         "texts": list(text_cases(layers, 200, 5)),
+        "small caches": _small_caches(),
     }
     found["spoilt"], found["too large"] = _spoilt(), _too_large()
     chosen = layers[::25]
     found["best"] = [case(one, search(one, TITAN_V).schedule, TITAN_V) for one in chosen]
     return found
+
+
+def _small_caches() -> list[Case]:
+    """Items on 80 SMs in caches so small that each loop, and each visit of a replay, counts."""
+    rooms = {"L2": 2048, "L1": 512}
+    levels = [
+        replace(level, capacity_bytes=rooms.get(level.name, level.capacity_bytes))
+        for level in TITAN_V.levels
+    ]
+    arch = replace(TITAN_V, levels=tuple(levels))
+    chosen = (
+        (gemm(m=5, n=20, k=32), "N:20@SM N:5 M:5 K:32"),
+        (gemm(m=16, n=32, k=5), "M:16@SM M:12 N:32 K:5"),
+        (gemm(m=24, n=12, k=20), "K:20@SM M:24@SM N:12"),
+        (gemm(m=20, n=5, k=24), "M:20@SM K:24@SM M:5 N:5"),
+        (gemm(m=7, n=24, k=24), "N:24@SM K:24@SM N:4 M:7"),
+        (gemm(m=32, n=24, k=32), "K:32@SM N:24@SM N:2 M:32"),
+    )
+    return [case(problem, parse_schedule(text, problem), arch) for problem, text in chosen]
 
 
 def _spoilt() -> list[Case]:
@@ -90,7 +111,8 @@ def verdict(
 
 
 @pytest.mark.parametrize(
-    "part", ["small problems", "real layers", "huge", "texts", "best", "too large"]
+    "part",
+    ["small problems", "real layers", "huge", "texts", "small caches", "best", "too large"],
 )
 def test_page_says_what_the_library_says(
     part: str, cases: dict[str, list[Case]], verdict: dict[str, Any]

@@ -34,8 +34,8 @@ _walk = In("show/page/model/walk.js", _TESTS)
 _walk.broken(
     "page-window-one-late",
     "what was touched one visit before the window is still there for certain",
-    "before < 0 || before + 1 < starts[window]",
-    "before < 0 || before + 2 < starts[window]",
+    "before < 0 || before < this.start",
+    "before < 0 || before + 1 < this.start",
 )
 
 _buffer = In("show/page/model/buffer.js", _TESTS)

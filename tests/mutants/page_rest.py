@@ -257,15 +257,15 @@ _walk.broken(
 _walk.broken(
     "page-window-keeps-all",
     "what a window has left behind stays in it",
-    "held[k] -= at[starts[k]++];",
-    "starts[k]++;",
+    "this.held -= at[this.start++];",
+    "this.start++;",
 )
 
 _walk.broken(
     "page-window-counts-again",
     "what is in a window already counts in it again",
-    "if (before < starts[k]) held[k] += size;",
-    "held[k] += size;",
+    "if (before < this.start) this.held += size;",
+    "this.held += size;",
 )
 _walk.broken(
     "page-overflow-unseen",

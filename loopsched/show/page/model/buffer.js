@@ -69,7 +69,7 @@ function raised(view, room, visits, asked) {
 }
 
 /** Bound held tensors by replays of bodies that ask for all of each anew; null: not known. */
-function replayed(view, room, effort, asked, enough = null) {
+function replayed(view, room, effort, asked, enough) {
   const inmost = asked && inmostOf(asked, view);
   const limits = room.held.map((tensor) => (inmost ? inmost[tensor.number] : Infinity));
   const found = limits.map(() => null);

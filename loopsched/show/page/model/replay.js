@@ -1,7 +1,7 @@
 // Replays of a nest, body by body, through a cache that evicts the least recently used.
 //
-// What a replay finds is { low, point, anew, fits }: elements of each held tensor, in the
-// order of the room's, as BigInt; `anew` is the most that is brought in if `fits`.
+// What a replay finds is { anew, fits }: elements of each held tensor that are brought in
+// at most, if `fits`, in the order of the room's, as BigInt.
 
 const MOST_ITEMS = 256;
 const MOST_CELLS = 2 ** 26;
@@ -16,16 +16,10 @@ function isWithin(high, enough) {
   return high.every((count, i) => count <= enough[i]);
 }
 
-function isClosed(replayed) {
-  return replayed.fits && replayed.low.every((count, i) => count === replayed.anew[i]);
-}
-
-/** Join what two replays of a nest say; the finer one has the better `point`. */
+/** Join what two replays of a nest say. */
 function narrower(coarse, fine) {
-  let anew = fine.fits || !coarse.fits ? fine.anew : coarse.anew;
-  if (coarse.fits && fine.fits) anew = coarse.anew.map((n, i) => bigSmaller(n, fine.anew[i]));
-  const low = coarse.low.map((count, i) => bigLarger(count, fine.low[i]));
-  return { low, point: fine.point, anew, fits: coarse.fits || fine.fits };
+  if (!coarse.fits || !fine.fits) return coarse.fits ? coarse : fine;
+  return { anew: coarse.anew.map((n, i) => bigSmaller(n, fine.anew[i])), fits: true };
 }
 
 /**
@@ -33,7 +27,7 @@ function narrower(coarse, fine) {
  *
  * No body begins inside the loop position `inmost`; then none is a single point either.
  */
-function replay(view, room, budget, enough = null, inmost = Infinity) {
+function replay(view, room, budget, enough, inmost) {
   const items = itemsOf(view);
   if (items === null) return null;
   const nest = new Nest(view, items);
@@ -50,29 +44,25 @@ function replay(view, room, budget, enough = null, inmost = Infinity) {
     cost *= view.problem.tensors.length;
     if (cost > budget) break;
     if (found !== null && cost < 2 * spent && depth < nest.deepest) continue; // hardly finer
-    const one = replayAt(nest, room, items, depth, pools, budget, enough === null);
+    const one = replayAt(nest, room, items, depth, pools, budget);
     if (one === null) break;
     spent = cost;
     found = found === null ? one : narrower(found, one);
-    if (isClosed(found) || (enough && highOf(found) && isWithin(highOf(found), enough))) break;
+    if (found.fits && isWithin(found.anew, enough)) break;
   }
   return found;
 }
 
 /** Replay all items, taken apart to one depth; null if that takes much more than the budget. */
-function replayAt(nest, room, items, depth, pools, budget, isPoint) {
-  const total = { fits: true };
-  for (const part of ["low", "point", "anew"]) total[part] = room.held.map(() => 0n);
+function replayAt(nest, room, items, depth, pools, budget) {
+  const total = { anew: room.held.map(() => 0n), fits: true };
   for (const item of items) {
     for (const pool of pools) {
-      const one = nest.run(item, depth, pool, budget, isPoint);
+      const one = nest.run(item, depth, pool, budget);
       if (one === null) return null;
       total.fits = total.fits && one.fits;
       pool.tensors.forEach((tensor, t) => {
-        const i = room.held.indexOf(tensor);
-        for (const part of ["low", "point", "anew"]) {
-          total[part][i] += one[part][t] * item.count;
-        }
+        total.anew[room.held.indexOf(tensor)] += one.anew[t] * item.count;
       });
     }
   }
@@ -268,7 +258,7 @@ class Nest {
   }
 
   /** Replay one item; null if that takes much more than the budget. */
-  run(item, depth, pool, budget, isPoint) {
+  run(item, depth, pool, budget) {
     const program = this.program(item, depth);
     const cells = pool.tensors.map((tensor) => this.cells(item, depth, tensor));
     let perBox = 0;
@@ -281,22 +271,16 @@ class Nest {
     const cost = Math.max((program.visits * program.picks) / 4, this.boxes(item, depth) * perBox);
     const tables = tablesOf(pool, cells);
     if (cost > 2 * budget || tables.nCells > MOST_CELLS) return null;
-    const isExact = depth === this.deepest;
-    const capacity = Number(pool.capacity);
-    const found = walk(program, tables, item.length, capacity, isExact || isPoint, !isExact);
-    if (!isExact) return found;
-    return { low: found.point, point: found.point, anew: found.point, fits: true };
+    return walk(program, tables, item.length, Number(pool.capacity), depth === this.deepest);
   }
 }
 
 /**
  * Tensors, their axes and the cells of each, one after the other in flat arrays: of each
- * tensor its first axis, first cell, element size and window; of each axis its first
- * dimension, the factor of its cells, its first row and first weight.
+ * tensor its first axis, first cell and element size; of each axis its first dimension,
+ * the factor of its cells, its first row and first weight.
  */
 function tablesOf(pool, cells) {
-  const sizes = pool.tensors.map((tensor) => Number(tensor.width));
-  const widths = [...new Set(sizes)].sort((one, other) => one - other);
   const [firstAxes, firstCells, axisDims, firstRows, firstWeights] = [[0], [], [0], [], []];
   const [dims, strides, factors, rows, columns, weights] = [[], [], [], [], [], []];
   let nCells = 0;
@@ -319,13 +303,10 @@ function tablesOf(pool, cells) {
     firstCells.push(nCells);
     nCells += factor;
   });
-  const capacity = Number(pool.capacity);
   return {
     nCells,
     nAxes: factors.length,
-    limits: [capacity, ...widths.map((width) => capacity - width)],
-    widths: Float64Array.from(sizes),
-    windows: Int32Array.from(sizes, (size) => 1 + widths.indexOf(size)),
+    widths: Float64Array.from(pool.tensors, (tensor) => Number(tensor.width)),
     firstAxes: Int32Array.from(firstAxes),
     firstCells: Int32Array.from(firstCells),
     axisDims: Int32Array.from(axisDims),

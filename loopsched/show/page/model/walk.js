@@ -159,41 +159,36 @@ class CellCache {
   }
 }
 
-/**
- * Bounds of what is fetched: each window of visits is as long as a limit allows; window 0
- * holds whole visits, window k + 1 leaves room for an element of the k-th width.
- */
-class VisitWindows {
-  constructor(nCells, nVisits, limits) {
+/** The most that is fetched: a window of whole visits, as long as the capacity allows. */
+class VisitWindow {
+  constructor(nCells, nVisits, capacity) {
     this.last = new Int32Array(nCells).fill(-1);
     this.at = new Float64Array(nVisits + 1);
-    this.limits = Float64Array.from(limits);
-    this.starts = new Int32Array(limits.length);
-    this.held = new Float64Array(limits.length);
+    this.capacity = capacity;
+    this.start = 0;
+    this.held = 0;
     this.visit = 0;
     this.overflows = false;
-    // Cells touched for the first time in a visit: tensor, visit before, whether surely gone.
-    this.fresh = new Int32Array(3 * 1024);
+    // Cells touched for the first time in a visit: tensor, visit before.
+    this.fresh = new Int32Array(2 * 1024);
     this.freshElems = new Float64Array(1024);
     this.nFresh = 0;
   }
 
   /** Note that this visit touches a cell. */
-  touch(t, cell, elems, size, window) {
-    const { visit, last, at, starts, held } = this;
+  touch(t, cell, elems, size) {
+    const { visit, last, at } = this;
     const before = last[cell];
     if (before === visit) return; // another instance brought it in
     if (before >= 0) at[before] -= size;
     at[visit] += size;
     last[cell] = visit;
-    for (let k = 0; k < held.length; k++) if (before < starts[k]) held[k] += size;
+    if (before < this.start) this.held += size;
     if (this.nFresh === this.freshElems.length) this.grow();
     const f = this.nFresh++;
     this.freshElems[f] = elems;
-    this.fresh[3 * f] = t;
-    this.fresh[3 * f + 1] = before;
-    // Certainly gone, if what whole visits touched since is too much.
-    this.fresh[3 * f + 2] = before < 0 || before + 1 < starts[window] ? 1 : 0;
+    this.fresh[2 * f] = t;
+    this.fresh[2 * f + 1] = before;
   }
 
   grow() {
@@ -204,30 +199,26 @@ class VisitWindows {
     this.freshElems.set(elems);
   }
 
-  /** End the visit; add what it fetches at least and at most. */
-  close(capacity, low, anew) {
-    const { visit, at, starts, held, limits, fresh, freshElems, nFresh } = this;
+  /** End the visit; add what it fetches at most. */
+  close(anew) {
+    const { visit, at, capacity, fresh, freshElems, nFresh } = this;
     if (at[visit] > capacity) this.overflows = true;
-    for (let k = 0; k < limits.length; k++) {
-      while (starts[k] <= visit && held[k] > limits[k]) held[k] -= at[starts[k]++];
-    }
+    while (this.start <= visit && this.held > capacity) this.held -= at[this.start++];
     for (let f = 0; f < nFresh; f++) {
-      const t = fresh[3 * f];
-      const before = fresh[3 * f + 1];
-      if (fresh[3 * f + 2]) low.add(t, freshElems[f]);
-      if (before < 0 || before < starts[0]) anew.add(t, freshElems[f]);
+      const before = fresh[2 * f + 1];
+      if (before < 0 || before < this.start) anew.add(fresh[2 * f], freshElems[f]);
     }
     this.nFresh = 0;
     this.visit++;
   }
 }
 
-/** Visit bodies in order; count what is fetched, at least, in an LRU cache, and at most. */
-function walk(program, tables, sizes, capacity, hasPoint, hasBounds) {
+/** Visit bodies in order; count what an LRU cache fetches: exactly for points, else at most. */
+function walk(program, tables, sizes, capacity, isExact) {
   const { loops, groups, picks } = program;
   const nDims = sizes.length;
   const nAxes = tables.nAxes;
-  const visitor = new Visitor(program, tables, capacity, hasPoint, hasBounds);
+  const visitor = new Visitor(program, tables, capacity, isExact);
   const digits = new Int32Array(loops.length);
   const piece = new Int32Array(nDims);
   const length = new Float64Array(nDims);
@@ -304,13 +295,12 @@ function addRows({ nAxes, axisDims, dims, strides }, pieces, found) {
 
 /** What bodies touch, and what becomes of it. */
 class Visitor {
-  constructor(program, tables, capacity, hasPoint, hasBounds) {
-    const { nCells, limits, nAxes, widths } = tables;
+  constructor(program, tables, capacity, isExact) {
+    const { nCells, nAxes, widths } = tables;
     this.tables = tables;
-    this.capacity = capacity;
-    this.cache = hasPoint ? new CellCache(nCells, capacity) : null;
-    this.windows = hasBounds ? new VisitWindows(nCells, program.visits, limits) : null;
-    [this.low, this.point, this.anew] = [0, 1, 2].map(() => new Tally(widths.length));
+    this.cache = isExact ? new CellCache(nCells, capacity) : null;
+    this.window = isExact ? null : new VisitWindow(nCells, program.visits, capacity);
+    this.anew = new Tally(widths.length);
     // Row of each axis in a body, in two parts: that of the instance, and of the step.
     this.outerRow = new Int32Array(nAxes);
     this.innerRow = new Int32Array(nAxes);
@@ -322,12 +312,11 @@ class Visitor {
   }
 
   get found() {
-    const [low, point, anew] = [this.low, this.point, this.anew].map((part) => part.sums);
-    return { low, point, anew, fits: !this.windows || !this.windows.overflows };
+    return { anew: this.anew.sums, fits: this.window === null || !this.window.overflows };
   }
 
   close() {
-    if (this.windows) this.windows.close(this.capacity, this.low, this.anew);
+    if (this.window !== null) this.window.close(this.anew);
   }
 
   /** Touch the cells of one body. */
@@ -384,9 +373,9 @@ class Visitor {
   }
 
   touch(t, cell, elems) {
-    const { cache, windows } = this;
+    const { cache, window } = this;
     const size = elems * this.tables.widths[t];
-    if (cache !== null && !cache.touch(cell, size)) this.point.add(t, elems);
-    if (windows !== null) windows.touch(t, cell, elems, size, this.tables.windows[t]);
+    if (cache === null) window.touch(t, cell, elems, size);
+    else if (!cache.touch(cell, size)) this.anew.add(t, elems);
   }
 }
