@@ -15,6 +15,8 @@ from loopsched.models import _promise_kernels as kernels
 from loopsched.models import promises
 from loopsched.models.replay import Nest
 from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import affine
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
 
@@ -59,3 +61,20 @@ def test_lists_that_stay_bring_all_in_once(
                 n_more += row[kernels.BYTES] > once
     assert n_once > 40
     assert n_more > 200
+
+
+def test_an_element_comes_again_after_all_the_items_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """X comes again with the next K, behind all items of C and P; Y with the next C."""
+    monkeypatch.setattr(promises, "COMPILED_FROM", 0)
+    problem = affine(
+        {"P": 6, "R": 2, "K": 3, "C": 2}, {"X": "3*P + R, C", "W": "R, K", "Y": "P, K"},
+        element_bytes={"X": 1, "W": 2, "Y": 2},
+    )  # fmt: skip
+    nest = parse_schedule("K:3@SM C:2@SM P:6@SM R:2 K:1 C:2 P:1", problem)
+    levels = Level("DRAM", "memory", None), Level("L2", "cache", 56, bandwidth_bytes_per_s=1.0)
+    arch = Arch("five", levels, Compute("SM", 5, 1.0, 1.0, RATES))
+    found = promises.promised_many(problem, [nest], arch, 4).tolist()[0]
+    assert found[kernels.OUTCOME] == kernels.PROMISED
+    assert found[kernels.BYTES :] == one_by_one(problem, nest, arch, 4) == [77]

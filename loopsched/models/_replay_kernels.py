@@ -395,7 +395,7 @@ def take(tables: Tables, digits: Ints, inside: int, lengths: Ints, rows: Ints, t
         if is_there:
             there[n_there] = pick
             n_there += 1
-        elif not is_listed and groups.shape[0] == 1:
+        elif not is_listed:
             break  # those that come later in the list are not there either
     return n_there
 
