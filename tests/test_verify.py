@@ -322,6 +322,14 @@ def test_no_cache_that_is_followed_brings_in_more(
     assert useful or problems is scalars  # lists of few items mostly end evenly
 
 
+def test_a_wave_that_does_not_fit_may_bring_in_twice() -> None:
+    """Of three items side by side, two ask for what the third has evicted."""
+    problem = loopsched.affine({"P": 2, "K": 3}, {"x": "P K", "w": "P", "y": "P"}, element_bytes=1)
+    schedule = parse_schedule("P:2@SM K:3@SM K:2", problem)
+    for capacity in (4, 5, 6):
+        follow(problem, schedule, 3, capacity)
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_tensors_without_dimensions_have_logs(seed: int) -> None:
     rng = random.Random(seed)
