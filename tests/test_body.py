@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import permutations, product
 from random import Random
@@ -14,7 +15,7 @@ import loopsched
 from loopsched.base.errors import ScheduleError
 from loopsched.models.traffic import Room
 from loopsched.nests.nest import Loop, Schedule
-from loopsched.problems.builders import PASSES
+from loopsched.problems.builders import PASSES, affine
 from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.scheduler.body import GUARANTEED, PLACED, Keeps, best_body
 from loopsched.scheduler.tables import tables_for
@@ -116,6 +117,41 @@ def test_a_larger_tile_may_touch_less_where_windows_have_gaps() -> None:
     ]
     assert result.certificate.proven
     assert result.evaluation.dram_bytes == min(every)
+
+
+UNEVEN = {
+    "a filter of stride 3 leaves gaps": (
+        affine({"P": 6, "R": 2}, {"x": "P + 3*R", "y": "P"}, output="x", element_bytes=1),
+        "lru", 12,
+    ),
+    "padding before what is stored": (
+        affine(
+            {"P": 4}, {"x": "P - 2 < 2", "w": "", "y": "P"}, output="x",
+            element_bytes={"x": 4, "w": 1, "y": 2},
+        ),
+        "lru", 12,
+    ),
+    "tiles of windows with gaps": (
+        affine(
+            {"P": 4, "R": 3}, {"x": "P + 2*R", "w": "R", "y": "P"}, output="x",
+            element_bytes={"x": 2, "w": 1, "y": 1},
+        ),
+        "explicit", 10,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_larger_extents_that_touch_less_are_tried(name: str) -> None:
+    problem, policy, capacity = UNEVEN[name]
+    moved = []
+    for nest in _two_blocks(problem):
+        with suppress(ScheduleError):
+            found = loopsched.traffic(problem, nest, capacity_bytes=capacity, policy=policy)
+            moved.append(found.promised_bytes)
+    least = best_body(problem, Room.shared(capacity), Keeps(policy == "lru"))
+    assert least is not None
+    assert least.bytes == min(moved)
 
 
 def _fits(problem: Problem, nest: Schedule, arch: loopsched.Arch) -> bool:

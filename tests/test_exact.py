@@ -24,6 +24,7 @@ import loopsched
 from loopsched.base.errors import EmptySpaceError
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Compute, Level
+from loopsched.problems.builders import affine
 from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.scheduler import exact, search, space_of
 from loopsched.scheduler.allowed import allows
@@ -132,6 +133,16 @@ def test_instances_share_what_a_tiny_cache_cannot_hold() -> None:
     found = search(problem, arch, objective="dram_bytes").certificate
     # What L1 keeps, L2 does not see, so that no schedule promises the 32 that are the bound.
     assert (found.listed, found.lower_bound, found.value) == (True, 32, 36)
+
+
+def test_what_is_near_the_bound_is_not_proven() -> None:
+    """What is tried first moves 20 bytes; the best of all, 19, is found where all are listed."""
+    problem = affine(
+        {"D": 2}, {"X": "2*D", "Y": "3*D", "Z": "", "W": "2*D"}, output="W",
+        element_bytes={"X": 4, "Y": 1, "Z": 1, "W": 4},
+    )  # fmt: skip
+    cache = Level("L1", "cache", 15, bandwidth_bytes_per_s=1.0, tensor_capacity_bytes=(("Y", 14),))
+    _least_is_found(problem, _machine(cache, units=5), "dram_bytes")
 
 
 def test_a_strided_filter_is_best_cut_unevenly() -> None:

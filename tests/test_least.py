@@ -93,6 +93,23 @@ def test_even_cuts_lose_nothing() -> None:
         assert (tables.total[at], tables.largest[at]) == (true.total, true.largest)
 
 
+def test_near_padding_two_loops_may_do_what_one_does_not() -> None:
+    """Four rows after one of padding: tiles of 2, 1 and 1 read two each, three tiles of one no."""
+    problem = affine({"P": 4, "R": 2}, {"x": "P + R - 1 < 4", "w": "R", "y": "P"}, output="y")
+    axis = problem.tensor("x").axes[0]
+
+    def cost(*chain: int) -> tuple[int, int, int]:
+        found = axis_extremes(axis, (4, 2), (chain, ()))
+        return n_segments(4, chain), found.total, found.largest
+
+    assert cost(3, 2) == (3, 6, 2)
+    assert not any(
+        all(one <= two for one, two in zip(cost(extent), cost(3, 2), strict=True))
+        for extent in range(1, 5)
+    )
+    assert not cuts_evenly(problem)
+
+
 def _machine(*levels: Level, units: int = 1) -> Arch:
     rates = (("fp32", 1), ("fp16", 1), ("int8", 1))
     memory = Level("DRAM", "memory", None)

@@ -366,10 +366,23 @@ def test_the_best_body_is_worth_what_the_model_says(capacity: int) -> None:
     """Where a stride leaves gaps in windows, halos do not stay."""
     sizes = {"P": 4, "R": 6}
     problem = affine(sizes, {"w": "R", "y": "P", "x": "P + 3*R"}, output="x", element_bytes=1)
+    assert_best_body_is_least(problem, capacity)
+
+
+def test_the_best_body_keeps_no_halo_with_gaps() -> None:
+    """Two windows {0, 2} and {2, 4} beside each other fit, but what is between them does not."""
+    problem = affine(
+        {"P": 3, "R": 2}, {"x": "2*P + 2*R", "y": "P"}, output="y", element_bytes={"x": 1, "y": 2}
+    )
+    assert_best_body_is_least(problem, 9)
+
+
+def assert_best_body_is_least(problem: Problem, capacity: int) -> None:
+    p, r = problem.size["P"], problem.size["R"]
     promised = [
         traffic(problem, nest, capacity_bytes=capacity, effort=0).promised_bytes
-        for rows, columns in itertools.product(range(1, 5), range(1, 7))
-        for order in ("P:4 R:6", "R:6 P:4")
+        for rows, columns in itertools.product(range(1, p + 1), range(1, r + 1))
+        for order in (f"P:{p} R:{r}", f"R:{r} P:{p}")
         for nest in (parse_schedule(f"{order} P:{rows} R:{columns}", problem),)
     ]
     body = best_body(problem, Room.shared(capacity))

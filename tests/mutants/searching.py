@@ -31,6 +31,7 @@ _tables.broken(
     "larger extents that touch less, for gaps or padding, are not tried",
     "    if not uneven:\n        return classes\n",
     "    return classes\n",
+    "::test_larger_extents_that_touch_less_are_tried",
 )
 
 _least = In("scheduler/least.py", "test_least.py")
@@ -63,6 +64,7 @@ _least.broken(
     "a second loop is taken for useless near padding",
     "return not has_gaps and not is_clipped(axis, size)",
     "return not has_gaps",
+    "::test_near_padding_two_loops_may_do_what_one_does_not",
 )
 
 _kernels = In("scheduler/kernels.py", "test_body.py", "test_kernels.py", "test_exact.py")
@@ -89,7 +91,7 @@ _kernels.broken(
     "the search grants a halo where a stride leaves gaps",
     "return ones != 0",
     "return ones >= 0",
-    "test_margins.py",
+    "test_margins.py::test_the_best_body_keeps_no_halo_with_gaps",
 )
 _kernels.broken(
     "search-exact-fit-refused",
@@ -178,6 +180,7 @@ _exact.broken(
     "a schedule within a tenth of the bound counts as proven best",
     "return min(self.floor, best), best <= self.floor",
     "return min(self.floor, best), best <= 1.1 * self.floor",
+    "::test_what_is_near_the_bound_is_not_proven",
 )
 _bounds = In("scheduler/level_bounds.py", "test_exact.py")
 _bounds.broken(
