@@ -476,6 +476,13 @@ class TestSearch:
         ranks = [rank(one.evaluation, objective) for one in (found, *found.alternatives)]
         assert ranks == sorted(ranks)
 
+    @pytest.mark.parametrize("budget", [2_000, 10_000, 50_000])
+    def test_what_a_small_budget_finds_is_no_bound(self, budget: int) -> None:
+        given = Constraints(tiles="divisors")
+        found = search(CONV, TITAN, constraints=given).certificate
+        early = search(CONV, TITAN, constraints=given, budget=budget).certificate
+        assert early.lower_bound <= found.value < early.value
+
     def test_the_same_again(self) -> None:
         given = Constraints(tiles="powers2")
         first, second = (search(CONV, TITAN, constraints=given) for _ in range(2))
