@@ -73,8 +73,26 @@ def test_an_element_comes_again_after_all_the_items_between(
         element_bytes={"X": 1, "W": 2, "Y": 2},
     )  # fmt: skip
     nest = parse_schedule("K:3@SM C:2@SM P:6@SM R:2 K:1 C:2 P:1", problem)
-    levels = Level("DRAM", "memory", None), Level("L2", "cache", 56, bandwidth_bytes_per_s=1.0)
-    arch = Arch("five", levels, Compute("SM", 5, 1.0, 1.0, RATES))
-    found = promises.promised_many(problem, [nest], arch, 4).tolist()[0]
+    assert promised(problem, nest, units=5, capacity=56) == 77
+
+
+def test_items_in_a_row_reach_into_other_regions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of six items, two of the same columns each, touch columns of two items at least."""
+    monkeypatch.setattr(promises, "COMPILED_FROM", 0)
+    problem = affine(
+        {"D": 2, "E": 10}, {"X": "E", "Y": "D, E", "Z": "E"},
+        element_bytes={"X": 1, "Y": 4, "Z": 2},
+    )  # fmt: skip
+    nest = parse_schedule("E:10@SM D:2@SM E:4 D:1", problem)
+    assert promised(problem, nest, units=3, capacity=51) == 125
+
+
+def promised(problem: Problem, nest: Schedule, units: int, capacity: int) -> int:
+    """What compiled code promises of one cache that units share, as Python's form does."""
+    cache = Level("L2", "cache", capacity, bandwidth_bytes_per_s=1.0)
+    compute = Compute("SM", units, 1.0, 1.0, RATES)
+    arch = Arch("shared", (Level("DRAM", "memory", None), cache), compute)
+    (found,) = promises.promised_many(problem, [nest], arch, 4).tolist()
     assert found[kernels.OUTCOME] == kernels.PROMISED
-    assert found[kernels.BYTES :] == one_by_one(problem, nest, arch, 4) == [77]
+    assert found[kernels.BYTES :] == one_by_one(problem, nest, arch, 4)
+    return int(found[kernels.BYTES])

@@ -759,11 +759,11 @@ _waves.broken(
     "n * ((gap + n - 1) // n))",
 )
 _waves.broken(
-    "many-lists-steps-of-a-filter-in-a-row",
-    "many schedules: pieces that a filter with gaps touches are side by side",
-    "            if step > 1:\n                return False\n",
-    "",
-    "test_many_lists.py",
+    "many-lists-in-one-region",
+    "many schedules: items of a list touch but one region of the first loops",
+    "apart *= trips if w[BITS + t, d] & INDEXED else 1",
+    "apart *= 1",
+    "test_many_lists.py::test_items_in_a_row_reach_into_other_regions",
 )
 _waves.broken(
     "many-lists-gaps-of-inner-loops-only",
