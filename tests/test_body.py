@@ -147,7 +147,12 @@ def test_larger_extents_that_touch_less_are_tried(name: str) -> None:
     moved = []
     for nest in _two_blocks(problem):
         with suppress(ScheduleError):
-            found = loopsched.traffic(problem, nest, capacity_bytes=capacity, policy=policy)
+            found = loopsched.traffic(
+                problem,
+                nest,
+                capacity_bytes=capacity,
+                policy=policy,  # type: ignore[arg-type]
+            )
             moved.append(found.promised_bytes)
     least = best_body(problem, Room.shared(capacity), Keeps(policy == "lru"))
     assert least is not None

@@ -136,7 +136,7 @@ def test_instances_share_what_a_tiny_cache_cannot_hold() -> None:
 
 
 def test_what_is_near_the_bound_is_not_proven() -> None:
-    """What is tried first moves 20 bytes; the best of all, 19, is found where all are listed."""
+    """What is tried first moves 20 bytes; the best moves 19 and is found as all are listed."""
     problem = affine(
         {"D": 2}, {"X": "2*D", "Y": "3*D", "Z": "", "W": "2*D"}, output="W",
         element_bytes={"X": 4, "Y": 1, "Z": 1, "W": 4},

@@ -94,7 +94,7 @@ def test_even_cuts_lose_nothing() -> None:
 
 
 def test_near_padding_two_loops_may_do_what_one_does_not() -> None:
-    """Four rows after one of padding: tiles of 2, 1 and 1 read two each, three tiles of one no."""
+    """Behind padding, tiles of 2, 1 and 1 rows read two each; one loop does worse in something."""
     problem = affine({"P": 4, "R": 2}, {"x": "P + R - 1 < 4", "w": "R", "y": "P"}, output="y")
     axis = problem.tensor("x").axes[0]
 

@@ -370,7 +370,7 @@ def test_the_best_body_is_worth_what_the_model_says(capacity: int) -> None:
 
 
 def test_the_best_body_keeps_no_halo_with_gaps() -> None:
-    """Two windows {0, 2} and {2, 4} beside each other fit, but what is between them does not."""
+    """Windows {0, 2} and {2, 4} fit together, but nothing says that a cache keeps 2."""
     problem = affine(
         {"P": 3, "R": 2}, {"x": "2*P + 2*R", "y": "P"}, output="y", element_bytes={"x": 1, "y": 2}
     )

@@ -128,7 +128,7 @@ def test_a_promise_stops_without_a_looser_bound(
 
 @pytest.mark.parametrize("capacity", [34, 37])
 def test_a_longer_item_asks_where_a_shorter_one_with_the_same_data_ends(capacity: int) -> None:
-    """Items of one channel read the same outputs as those of two, which ask for them again."""
+    """An item of one channel adds to the same outputs as one of two, which asks for them twice."""
     problem = loopsched.conv2d(n=2, c=3, k=3, h=5, w=1, r=2, s=1, element_bytes=1)
     nest = loopsched.parse_schedule("R:2@SM C:3@SM P:4@SM C:2 P:3 N:2 K:3", problem)
     view = view_of(problem, nest, instances={"SM": 3})

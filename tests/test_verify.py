@@ -323,7 +323,7 @@ def test_no_cache_that_is_followed_brings_in_more(
 
 
 def test_a_wave_that_does_not_fit_may_bring_in_twice() -> None:
-    """Of three items side by side, two ask for what the third has evicted."""
+    """Three items side by side evict what they still ask for."""
     problem = loopsched.affine({"P": 2, "K": 3}, {"x": "P K", "w": "P", "y": "P"}, element_bytes=1)
     schedule = parse_schedule("P:2@SM K:3@SM K:2", problem)
     for capacity in (4, 5, 6):
