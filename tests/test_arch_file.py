@@ -27,6 +27,7 @@ from loopsched.machines.arch_file import (
     arch_to_dict,
     load_arch,
 )
+from loopsched.machines.levels import DATA_TYPES
 
 SHIPPED = arch_names()
 GOOD = """\
@@ -65,6 +66,11 @@ def write(folder: Path, text: str | bytes) -> Path:
 
 
 # The shipped files
+
+
+@pytest.mark.parametrize("name", DATA_TYPES)
+def test_every_data_type_may_have_a_rate(name: str, tmp_path: Path) -> None:
+    assert load_arch(write(tmp_path, changed("fp32:", f"{name}:"))).compute.rate(name) == 64
 
 
 @pytest.mark.parametrize("name", SHIPPED)

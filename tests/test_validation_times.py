@@ -231,6 +231,10 @@ BAD: dict[str, tuple[str, list[str]]] = {
         GEMM + "V100,,2147483647,2147483647,2147483647,0,0,1,\n",
         ["line 2: ", "2**62 multiply-accumulates"],
     ),
+    "report": (
+        "w,h,c,n,k,filter_w,filter_h,stride,pad,time_us,gemm_m\n8,8,1,1,1,3,3,1,0,5,x\n",
+        ["gemm_m is 'x'; a whole number from 1", "no column 'gemm_k'", "no column 'gemm_n'"],
+    ),
     "kind": ("kind,m,n,k,time_us\nconvolution,1,1,1,1\n", ["kind is 'convolution'; did you mean"]),
     "text": ("problem,time_us\ngemm:m=8,5\n", ["line 2:", "n"]),
     "groups": (

@@ -11,7 +11,7 @@ from loopsched.base.errors import ArchError
 from loopsched.machines.keys import Key, Sources, is_positive, key_faults
 
 KINDS = ("memory", "cache", "scratchpad")
-DATA_TYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp16_simt")
+DATA_TYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp16_simt")
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,8 +115,8 @@ class TimeRow:
         """The problem as report 003's model takes it: of its own sheet, in its own letters."""
         if self.values.get("gemm_m") is None:
             return self.problem
-        m, k, n = (int(float(str(self.values[name]))) for name in _REPORT_GEMM)
-        return gemm(m=m, n=n, k=k)
+        sizes: list[Any] = [self.values[name] for name in _REPORT_GEMM]
+        return gemm(**dict(zip("mkn", sizes, strict=True)))
 
     @property
     def kind(self) -> str:
@@ -175,6 +175,7 @@ class _Reader:
         self.values = values
         self.faults: list[str] = []
         self.missing: list[str] = []
+        self.report: list[int] = []
 
     def row(self) -> TimeRow | None:
         """Read the row; None if there are faults."""
@@ -187,6 +188,8 @@ class _Reader:
         data_type = PRECISIONS[precision]
         pass_ = self._word("pass", PASSES, "fwd")
         algorithm = self._word("algo", ALGORITHMS, "") or None
+        is_report = any(self.values.get(name) is not None for name in _REPORT_GEMM)
+        self.report = [self._count(name) for name in _REPORT_GEMM] if is_report else []
         kernel = self._kernel()
         problem = self._problem(data_type, pass_) if kernel is None else kernel.problem
         tiling = self._tiling() if is_tiled else None
@@ -294,9 +297,8 @@ class _Reader:
         )
 
     def _gemm(self, data_type: str) -> Problem | None:
-        is_report = any(self.values.get(name) is not None for name in _REPORT_GEMM)
-        if is_report:
-            n, m, k = (self._count(name) for name in _REPORT_GEMM)
+        if self.report:
+            n, m, k = self.report
         else:
             m, n, k = (self._count(self._either(name, name.upper())) for name in _GEMM)
         flags = [self._flag(name) for name in ("a_t", "b_t")]
