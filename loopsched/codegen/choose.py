@@ -274,7 +274,7 @@ class Ranking:
                 heappush(firsts, -cycles)
 
 
-def _heights(task: Contraction, walk: Walk, tiles: Iterable[int]) -> dict[int, int]:
+def _heights(task: Contraction, tiles: Iterable[int], walk: Walk) -> dict[int, int]:
     """Give, for heights of tiles, the least that cuts all blocks of rows alike."""
     _, *sizes = chunks(task, walk)
     blocks = [length(inner_sizes(task, walk, size)) for size in sizes if size]
@@ -288,10 +288,11 @@ def _heights(task: Contraction, walk: Walk, tiles: Iterable[int]) -> dict[int, i
 def tiled(task: Contraction, core: Core, given: str | None) -> Iterator[list[Plan]]:
     """List ways to cut and pack a contraction, each with all register tiles."""
     tiles, whole = register_tiles(core), cache(partial(_whole, task))
+    heights_in = cache(partial(_heights, task, [rows for rows, _ in tiles]))
     for plan in candidates(task):
         if plan.packs_right and task.right.name == given:
             plan = plan._replace(is_right_given=True)
-        heights = _heights(task, plan.rows, [rows for rows, _ in tiles])
+        heights = heights_in(plan.rows)
         plans = []
         packs = plan.packs_left, plan.packs_right, plan.is_right_given
         for rows, n in sorted({(heights[rows], n) for rows, n in tiles}):
