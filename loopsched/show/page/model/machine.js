@@ -69,7 +69,8 @@ function rateOf(arch, dataType) {
   if (found) return found[1];
   const names = arch.rates.map(([name]) => name);
   const what = `'${arch.name}': no rate for data type '${dataType}'`;
-  throw new LoopschedError(`${what}; ${nearest(dataType, names)}`);
+  const isKnown = dataType === "fp16_simt" || DATA_TYPES_OF.some(([, of]) => of.includes(dataType));
+  throw new LoopschedError(`${what}; ${nearest(isKnown ? "" : dataType, names)}`);
 }
 
 /** All that can hold data inside a level's outer boundary, in one instance; null: unknown. */
