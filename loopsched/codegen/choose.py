@@ -274,28 +274,31 @@ class Ranking:
                 heappush(firsts, -cycles)
 
 
-def _heights(task: Contraction, tiles: Iterable[int], walk: Walk) -> dict[int, int]:
-    """Give, for heights of tiles, the least that cuts all blocks of rows alike."""
+def _apart(
+    task: Contraction, tiles: Sequence[tuple[int, int]], walk: Walk
+) -> list[tuple[int, int]]:
+    """List register tiles; of heights that cut all blocks of rows alike, the least."""
     _, *sizes = chunks(task, walk)
     blocks = [length(inner_sizes(task, walk, size)) for size in sizes if size]
-    found: dict[tuple[object, ...], int] = {}
-    return {
-        rows: found.setdefault(tuple(tuple(even(one, rows)) for one in blocks), rows)
-        for rows in sorted(tiles)
-    }
+    least: dict[tuple[object, ...], int] = {}
+    return sorted(
+        {
+            (least.setdefault(tuple(tuple(even(one, rows)) for one in blocks), rows), n)
+            for rows, n in sorted(tiles)
+        }
+    )
 
 
 def tiled(task: Contraction, core: Core, given: str | None) -> Iterator[list[Plan]]:
     """List ways to cut and pack a contraction, each with all register tiles."""
-    tiles, whole = register_tiles(core), cache(partial(_whole, task))
-    heights_in = cache(partial(_heights, task, [rows for rows, _ in tiles]))
+    whole = cache(partial(_whole, task))
+    tiles_of = cache(partial(_apart, task, register_tiles(core)))
     for plan in candidates(task):
         if plan.packs_right and task.right.name == given:
             plan = plan._replace(is_right_given=True)
-        heights = heights_in(plan.rows)
         plans = []
         packs = plan.packs_left, plan.packs_right, plan.is_right_given
-        for rows, n in sorted({(heights[rows], n) for rows, n in tiles}):
+        for rows, n in tiles_of(plan.rows):
             wide = n * core.lanes
             cols = whole(plan.cols, wide)
             plans.append(Plan(plan.batch, plan.rows, cols, plan.sums, rows, wide, 1, *packs))

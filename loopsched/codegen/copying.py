@@ -57,7 +57,7 @@ class Copy:
         self.ahead = 0
         """Elements from what is copied to what is asked for; 0: nothing is."""
 
-    def far_ahead(self, spans: Sequence[Span]) -> int:
+    def _far_ahead(self, spans: Sequence[Span]) -> int:
         """Say where runs lie that are copied some time after others, if far from these."""
         *outer, (last, size, _, _) = spans
         if self._step(last) != 1 or size is None or self.operand.guards:
@@ -76,7 +76,12 @@ class Copy:
     def _moves(self, dim: str | Flat) -> list[int]:
         return [0 if isinstance(dim, Flat) else g.step(dim) for g in self.operand.guards]
 
-    def walk(
+    def write(self, spans: Sequence[Span], positions: list[Number]) -> None:
+        """Write a copy; its guards stand where they do at its first point."""
+        self.ahead = self._far_ahead(spans)
+        self._walk(spans, (0, 0), positions)
+
+    def _walk(
         self, spans: Sequence[Span], offsets: tuple[Number, Number], positions: list[Number]
     ) -> None:
         """Write one loop for each dimension, and vectors for the last one."""
@@ -95,7 +100,7 @@ class Copy:
                 text.add(source, text.mul(loop.index, self._step(dim))),
                 text.add(target, text.mul(loop.index, jump)),
             )
-            self.walk(rest, places, inside)
+            self._walk(rest, places, inside)
 
     def _run(
         self,

@@ -315,6 +315,4 @@ class Engine(Layout):
         ):
             at: list[Number] = [text.argument(one) for one in positions]
             for spans in parts:
-                copy = Copy(text, self.task, operand)
-                copy.ahead = copy.far_ahead(spans)
-                copy.walk(spans, (0, 0), at)
+                Copy(text, self.task, operand).write(spans, at)

@@ -76,6 +76,7 @@ class Layout:
         return ([block] if count else []) + ([rest] if rest else [])
 
     def line(self, operand: Operand, dims: Sizes) -> Line:
+        """Say how points of an operand lie that are walked as one; write the table, if any."""
         step = merged_step(operand, dims)
         if step is not None:
             return Line(step)
@@ -161,6 +162,7 @@ class Layout:
 
     @property
     def left_start(self) -> int:
+        """Elements before a packed block of the left operand."""
         return 0 if self.plan.is_right_given else self.right_room()
 
     @property

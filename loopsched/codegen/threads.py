@@ -34,11 +34,14 @@ _PAUSES |= {"AMD64": _PAUSES["x86_64"], "arm64": _PAUSES["aarch64"]}
 
 def _slots(box: str, number: str = "", **names: int) -> str:
     """Write the addresses of numbers of a box; with ``number`` where the box is, first."""
-    lines = [f"  %{name} = getelementptr i64, ptr %{box}, i64 {at}" for name, at in names.items()]
-    if number:
-        lines.insert(0, f"  %{box}_at = mul i64 %{number}, {_SLOTS}")
-        lines.insert(1, f"  %{box} = getelementptr i64, ptr %boxes, i64 %{box}_at")
-    return "\n".join(lines)
+    first = [
+        f"  %{box}_at = mul i64 %{number}, {_SLOTS}",
+        f"  %{box} = getelementptr i64, ptr %boxes, i64 %{box}_at",
+    ]
+    return "\n".join(
+        (first if number else [])
+        + [f"  %{name} = getelementptr i64, ptr %{box}, i64 {at}" for name, at in names.items()]
+    )
 
 
 @lru_cache(maxsize=1)
