@@ -11,12 +11,12 @@ from itertools import chain, islice, product
 
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Operand
-from loopsched.codegen.cost import Core, Model
+from loopsched.codegen.cost import Core, Counts, Model
 from loopsched.codegen.plan import (
     Plan,
     Walk,
     chunks,
-    even,
+    heights,
     inner_sizes,
     is_rounded,
     length,
@@ -207,7 +207,7 @@ def ranked(
         for rows, lanes in product((1, 2, 4, 7), core.vectors):
             slid = window_plan(one, rows, lanes)
             if slid is not None and (lanes == core.lanes or one.size(slid.cols.dims[1]) <= lanes):
-                ranking.found.append((model.slid(slid, threads), one, slid, -1))
+                ranking.add((model.slid(slid, threads), one, slid, -1))
         seen = set[Plan]()
         for plans in tiled(one, core, given):
             fresh = [plan for plan in plans if plan not in seen]
@@ -226,6 +226,8 @@ def ranked(
 
 _Way = tuple[float, Model, Plan, int]
 """A plan: what its register tiles take at least, and the way to cut and pack that it shares."""
+_Found = tuple[float, Contraction, Plan, int]
+"""The cycles of a plan, what it cuts, and its way to cut and pack."""
 
 
 class Ranking:
@@ -233,45 +235,57 @@ class Ranking:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self.found: list[tuple[float, Contraction, Plan, int]] = []
+        self.found: list[_Found] = []
+        self._firsts: list[float] = []  # the cycles of the first ones, negative: a heap
 
-    def best(self) -> list[tuple[float, Contraction, Plan, int]]:
+    def best(self) -> list[_Found]:
         """List them, best first."""
         return sorted(self.found, key=lambda one: one[0])
 
+    def add(self, one: _Found) -> None:
+        """Add a plan."""
+        self.found.append(one)
+        heappush(self._firsts, -one[0])
+
     def count(self, plans: Iterable[_Way], n: int | None = None) -> None:
-        """Count the cycles of plans, but not of those that cannot be among the first ``n``."""
+        """Count the cycles of plans, but not of those that can hardly be among the first ``n``."""
         given = list(plans)
-        # What a plan takes at least: sums, then all else, with what is sure of its tiles.
-        queue: list[tuple[float, int, float | None]] = []
-        for number, (sums, model, plan, _) in enumerate(given):
-            least = model.share(plan, self.threads) * sums if n else 0.0
-            queue.append((least, number, None if n else sums))
+        if n is None:
+            for _, model, plan, way in given:
+                self._add_parts(model, plan, way, model.counts(plan))
+            return
+        # What a plan takes at least: its sums; then, about, what it takes if all blocks are
+        # like the largest ones.
+        queue: list[tuple[float, int, Iterator[Counts] | None]] = [
+            (model.share(plan, self.threads) * sums, number, None)
+            for number, (sums, model, plan, _) in enumerate(given)
+        ]
         heapify(queue)
-        firsts = [-cycles for cycles, *_ in self.found]  # the n least, the largest of them first
-        heapify(firsts)
         while queue:
-            least, number, sure = heappop(queue)
-            while n and len(firsts) > n:
-                heappop(firsts)
-            most = -firsts[0] * (1 + 1e-9) if n and len(firsts) == n else math.inf
-            if least > most:
+            least, number, counting = heappop(queue)
+            if least > self._most(n):
                 break
-            sums, model, plan, way = given[number]
-            share = model.share(plan, self.threads)
-            if sure is None:
-                least, sure = model.least(plan, sums)
-                heappush(queue, (share * least, number, sure))
-                continue
-            counts = model.counts_within(plan, most / share, sure)
-            if counts is None:
-                continue
-            paid = model.paid(counts)
-            for parts in (1, self.threads, 4 * self.threads) if self.threads > 1 else (1,):
-                shared = plan._replace(row_parts=parts)
-                cycles = model.cycles(shared, self.threads, paid)
-                self.found.append((cycles, model.task, shared, way))
-                heappush(firsts, -cycles)
+            _, model, plan, way = given[number]
+            if counting is None:
+                cycles, counting = model.begin(plan)
+                cycles *= model.share(plan, self.threads)
+                heappush(queue, (max(least, cycles), number, counting))
+            else:
+                *_, counts = counting
+                self._add_parts(model, plan, way, counts)
+
+    def _most(self, n: int) -> float:
+        """Say what the last of the first ``n`` takes."""
+        while len(self._firsts) > n:
+            heappop(self._firsts)
+        return -self._firsts[0] * (1 + 1e-9) if len(self._firsts) == n else math.inf
+
+    def _add_parts(self, model: Model, plan: Plan, way: int, counts: Counts) -> None:
+        """Add a plan that was counted, with its rows in one part and in several."""
+        paid = model.paid(counts)
+        for parts in (1, self.threads, 4 * self.threads) if self.threads > 1 else (1,):
+            shared = plan._replace(row_parts=parts)
+            self.add((model.cycles(shared, self.threads, paid), model.task, shared, way))
 
 
 def _apart(
@@ -281,12 +295,12 @@ def _apart(
     _, *sizes = chunks(task, walk)
     blocks = [length(inner_sizes(task, walk, size)) for size in sizes if size]
     least: dict[tuple[object, ...], int] = {}
-    return sorted(
-        {
-            (least.setdefault(tuple(tuple(even(one, rows)) for one in blocks), rows), n)
-            for rows, n in sorted(tiles)
-        }
-    )
+
+    def lowest(rows: int) -> int:
+        cut = tuple(tuple(heights(one, rows, blocks[0])) for one in blocks)
+        return least.setdefault(cut, rows)
+
+    return sorted({(lowest(rows), n) for rows, n in sorted(tiles)})
 
 
 def tiled(task: Contraction, core: Core, given: str | None) -> Iterator[list[Plan]]:

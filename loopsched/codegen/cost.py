@@ -17,7 +17,7 @@ from loopsched.codegen.plan import (
     Walk,
     chunks,
     cut,
-    even,
+    heights,
     inner_sizes,
     length,
     merged_step,
@@ -75,10 +75,6 @@ that; fitted to 130 problems on an Emerald Rapids core."""
 APART_READ = 2.3
 """Cycles to read a vector of every second element, two at a time."""
 
-_WRITES = "burst", "sum", "masked", "streams", "square", "turn", "scatter"
-_LIFTS = "near", "rise", "many"
-_SURE = ("issue", "latency", "spread", "clash", "tile", *_WRITES, *_LIFTS)
-"""What `Model.least` counts of register tiles."""
 _COPIES = ("copy", "run", "gather", "apart", "transpose", "pack_l3", "pack_dram")
 _LEVELS = ("", "_l2", "_l3", "_dram")
 """Where a line comes from."""
@@ -178,7 +174,6 @@ class Model:
         self._costs = WIDE_COSTS if core.is_wide else COSTS
         self.element_bytes = task.left.element.n_bytes
         kinds = roles(task)
-        self._batch = frozenset(kinds["batch"])
         self._sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
         sums = [dim for dim in self._sums if task.size(dim) > 1]
         self._is_along = bool(sums) and task.left.step(sums[-1]) == 1
@@ -187,7 +182,6 @@ class Model:
         sizes = core.l1_bytes, core.l2_bytes, core.last_bytes
         self._full = tuple(share * size for share, size in zip(FULL, sizes, strict=True))
         self._home = self._level(sum(self._sizes.values()))
-        self._shared: dict[tuple[object, ...], tuple[Counts, list[_Block], float]] = {}
         self._summed: dict[tuple[object, ...], tuple[float, float, float]] = {}
         self._stores: dict[tuple[object, ...], tuple[Counts, float, float]] = {}
         self._shares: dict[tuple[object, ...], float] = {}
@@ -241,36 +235,6 @@ class Model:
         shared = sum(self._costs[name] * n for name, n in counts.items() if name not in _COPIES)
         return shared, sum(self._costs[name] * counts[name] for name in _COPIES)
 
-    def least(self, plan: Plan, sums: float) -> tuple[float, float]:
-        """Estimate what a plan takes at least, on one thread, and its register tiles alone.
-
-        ``sums`` is what `sums` gives.
-        """
-        _, blocks, around = self._around(plan)
-        batch = self._batch_size(plan)
-        sure = batch * self._lifted(plan, blocks[0]) + sums
-        if plan.packs_left:
-            copies = dict.fromkeys(_COPIES, 0.0)
-            self._copy_left(copies, plan, blocks[0])
-            around += self._paid(copies)
-        return batch * around + sure, sure
-
-    def _lifted(self, plan: Plan, block: _Block) -> float:
-        """Estimate what vectors and lines from L2 take at least, in blocks of the largest shape."""
-        (n_rows, n_cols, _), costs = block.points, self._costs
-        (tall, n_tall), *_ = even(n_rows, plan.tile_rows)
-        wide = min(plan.tile_cols, n_cols)
-        panel, left = self._panel(plan, block, wide), self._left_tile(plan, block, tall).lines
-        n_wide = n_cols // wide
-        times, found = block.times * n_wide, 0.0
-        if self._block_level(block):
-            found += times * panel.lines * costs["near"]
-        if max(self._level((panel.lines + left) * LINE), panel.level):
-            found += times * panel.lines * (-(-n_rows // tall) - 1) * costs["near"]
-        if self._tile_level(plan, block):
-            found += times * n_tall * left * costs[self._lift(plan, tall)]
-        return found
-
     def sums(self, plan: Plan) -> float:
         """Estimate what a plan's register tiles take at least, on one thread."""
         points, tiles, stores = self._sum_parts(plan)
@@ -288,7 +252,7 @@ class Model:
                 for wide, n_wide in cut(length(cols), plan.tile_cols):
                     vectors = -(-wide // self.core.lanes)
                     for rows, n_rows in self._blocks(plan.rows):
-                        for tall, n_tall in even(length(rows), plan.tile_rows):
+                        for tall, n_tall in self._heights(plan, length(rows)):
                             n = n_cols * n_wide * n_rows * n_tall
                             issue, wait = self._pace(plan, tall, vectors)
                             point = costs["issue"] * issue + costs["latency"] * wait
@@ -299,6 +263,10 @@ class Model:
             points = math.prod(self.task.size(dim) for dim in plan.sums.dims)
             found = self._summed[key] = points * pace, tiles, stores
         return found
+
+    def _heights(self, plan: Plan, n_rows: int) -> list[tuple[int, int]]:
+        """Cut rows of a block into register tiles."""
+        return heights(n_rows, plan.tile_rows, length(self._blocks(plan.rows)[0][0]))
 
     def _batch_size(self, plan: Plan) -> int:
         return math.prod(self.task.size(dim) for dim in plan.batch)
@@ -340,44 +308,29 @@ class Model:
     def counts(self, plan: Plan) -> Counts:
         """Count what a plan does, whoever does it."""
         *_, found = self._counted(plan)
-        return self._batched(found, plan)
+        return found
 
-    def counts_within(self, plan: Plan, most: float, sure: float) -> Counts | None:
-        """Count what a plan does; None once it surely takes more cycles on one thread.
+    def begin(self, plan: Plan) -> tuple[float, Iterator[Counts]]:
+        """Estimate what a plan takes on one thread from its largest blocks alone.
 
-        ``sure`` is what its register tiles take at least.
+        Others are taken to cost as much a point.  The last item of the iterator is what
+        `counts` gives.
         """
-        found: Counts = {}
-        batch = self._batch_size(plan)
-        sure /= batch
-        for found in self._counted(plan):
-            counted = sum(self._costs[name] * found[name] for name in _SURE)
-            if batch * (self._paid(found) + max(0.0, sure - counted)) > most:
-                return None
-        return self._batched(found, plan)
+        rows, *others = (self._points(walk) for walk in (plan.rows, plan.cols, plan.sums))
+        counting = self._counted(plan)
+        around = self._paid(next(counting))
+        every = around + rows * (self._paid(next(counting)) - around)
+        return self._batch_size(plan) * math.prod(others) * every, counting
+
+    def _points(self, walk: Walk) -> float:
+        """Say how many times as many points a walk has as its largest blocks."""
+        (dims, n), *_ = self._blocks(walk)
+        return length(self._whole(walk)) / (length(dims) * n)
 
     def _counted(self, plan: Plan) -> Iterator[Counts]:
-        """Count what a plan does in one of its batch, block by block."""
-        around, blocks, _ = self._around(plan)
-        found = dict(around)
-        for block in blocks if plan.packs_left else ():
-            self._copy_left(found, plan, block)
-        for block in blocks:
-            self._block(found, plan, block)
-            yield found
-
-    def _batched(self, found: Counts, plan: Plan) -> Counts:
-        batch = self._batch_size(plan)
-        return {name: batch * n for name, n in found.items()} if batch > 1 else found
-
-    def _around(self, plan: Plan) -> tuple[Counts, list[_Block], float]:
-        """Count what rows of register tiles do not change; list the blocks; and give the cycles."""
-        walks = plan.rows, plan.cols, plan.sums
-        key = *walks, plan.packs_left, plan.packs_right * plan.tile_cols, plan.is_right_given
-        if key in self._shared:
-            return self._shared[key]
-        task, found, blocks = self.task, dict.fromkeys(COSTS, 0.0), list[_Block]()
-        rows, cols, sums = (self._blocks(walk) for walk in walks)
+        """Count what a plan does, the largest blocks first; give what was counted, at last all."""
+        task, found = self.task, dict.fromkeys(COSTS, 0.0)
+        rows, cols, sums = (self._blocks(walk) for walk in (plan.rows, plan.cols, plan.sums))
         counts = tuple(sum(n for _, n in one) for one in (rows, cols, sums))
         every = self._whole(plan.rows)
         for sum_dims, sum_times in sums:
@@ -388,14 +341,20 @@ class Model:
                 out = self.footprint(task.out, every + col_dims)
                 self._output(found, out, times, (counts[2], left + right))
                 kept = right, out.lines * LINE, left
+                yield found
                 for row_dims, n in rows:
                     dims = row_dims, col_dims, sum_dims
                     points = length(row_dims), length(col_dims), length(sum_dims)
-                    block = _Block(*dims, points, times * n, counts, kept)
-                    blocks.append(self._left(found, plan, block))
-        blocks.sort(key=lambda one: -math.prod(one.points) * one.times)  # what counts most, first
-        self._shared[key] = found, blocks, self._paid(found)
-        return self._shared[key]
+                    block = self._left(found, plan, _Block(*dims, points, times * n, counts, kept))
+                    if plan.packs_left:
+                        self._copy_left(found, plan, block)
+                    self._block(found, plan, block)
+                    yield found
+        yield self._batched(found, plan)
+
+    def _batched(self, found: Counts, plan: Plan) -> Counts:
+        batch = self._batch_size(plan)
+        return {name: batch * n for name, n in found.items()} if batch > 1 else found
 
     def _blocks(self, walk: Walk) -> list[tuple[_Dims, int]]:
         """List the shapes of blocks, and how many there are of each."""
@@ -547,7 +506,7 @@ class Model:
         step = self._step(left, block.rows)
         is_guarded = any(g.step(dim) for g in left.guards for dim in plan.rows.inner)
         if sums and left.step(sums[-1]) != 1 and step is not None and not is_guarded:
-            for tall, n in even(n_rows, plan.tile_rows):
+            for tall, n in self._heights(plan, n_rows):
                 self._runs(found, block.times * depth * n, tall, step)
             return
         is_wide = rows and (not sums or abs(left.step(rows[-1])) < abs(left.step(sums[-1])))
@@ -603,7 +562,7 @@ class Model:
         if level > 1:
             walked = sum(
                 n * self._left_tile(plan, block, tall).lines
-                for tall, n in even(n_rows, plan.tile_rows)
+                for tall, n in self._heights(plan, n_rows)
             )
             self._take(found, block.kind, level, block.times * walked * (n_tiles - 1))
 
@@ -644,7 +603,7 @@ class Model:
         """
         task, (wide, n) = self.task, part
         (n_rows, n_cols, _), times = block.points, block.times * n
-        tall, _ = even(n_rows, plan.tile_rows)[0]
+        tall, _ = self._heights(plan, n_rows)[0]
         tile, panel = self._left_tile(plan, block, tall), self._panel(plan, block, wide)
         level = max(self._level((panel.lines + tile.lines) * LINE), panel.level)
         again = times * panel.lines * (-(-n_rows // tall) - 1) if level else 0.0
@@ -681,7 +640,7 @@ class Model:
         vectors = -(-wide // core.lanes)
         each = block.times * n_wide
         first = int(fresh != again)
-        for tall, n_tall in even(n_rows, plan.tile_rows):
+        for tall, n_tall in self._heights(plan, n_rows):
             n = each * n_tall
             left = self._left_tile(plan, block, tall).lines
             for lines, n_tiles in (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from loopsched.codegen.contraction import Contraction, Operand
 from loopsched.codegen.copying import Copy, Flat, Span, spans_of
 from loopsched.codegen.layout import Layout, Origin
-from loopsched.codegen.plan import Plan, chunks, cut, even, inner_sizes, length, merged_step, runs
+from loopsched.codegen.plan import Plan, chunks, cut, inner_sizes, length, merged_step, runs
 from loopsched.codegen.register_tile import Live, Tiles
 from loopsched.codegen.writer import Number, Writer
 
@@ -170,7 +170,7 @@ class Engine(Layout):
         col_dims = inner_sizes(task, plan.cols, col_chunk)
         tiles = Tiles(self, row_dims, col_dims, col_chunk)
         n_rows, n_cols = length(row_dims), length(col_dims)
-        row_parts = tiles.alike(runs(even(n_rows, plan.tile_rows)))
+        row_parts = tiles.alike(runs(self.heights(n_rows)))
         col_parts = runs(cut(n_cols, min(plan.tile_cols, n_cols)))
         numbers = ["count", "first", *(f"p{number}" for number in range(len(self.skipped)))]
         names = {
@@ -299,7 +299,7 @@ class Engine(Layout):
             self._write_pack("left", chunk, [spans])
             return
         step, parts = merged_step(task.left, dims) or 0, []
-        for start, stop, high in runs(even(length(dims), plan.tile_rows)):
+        for start, stop, high in runs(self.heights(length(dims))):
             place = Span(Flat("start", step), 1, self.max_sum, start)
             panels = Span(Flat("panel", step * high), (stop - start) // high, high * self.max_sum)
             lane = Span(Flat("lane", step), high, 1)

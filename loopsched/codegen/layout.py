@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 
 from loopsched.codegen.contraction import Contraction, Guard, Operand
 from loopsched.codegen.element import Element
-from loopsched.codegen.plan import Plan, Sizes, Walk, chunks, inner_sizes, length, merged_step
+from loopsched.codegen.plan import (
+    Plan,
+    Sizes,
+    Walk,
+    chunks,
+    heights,
+    inner_sizes,
+    length,
+    merged_step,
+)
 from loopsched.codegen.writer import Number, Writer
 
 Place = tuple[str, int]
@@ -74,6 +83,11 @@ class Layout:
     def _variants(self, walk: Walk) -> list[int]:
         count, block, rest = chunks(self.task, walk)
         return ([block] if count else []) + ([rest] if rest else [])
+
+    def heights(self, n_rows: int) -> list[tuple[int, int]]:
+        """Cut rows of a block into register tiles: sizes with their counts."""
+        largest = length(inner_sizes(self.task, self.plan.rows, self.row_chunks[0]))
+        return heights(n_rows, self.plan.tile_rows, largest)
 
     def line(self, operand: Operand, dims: Sizes) -> Line:
         """Say how points of an operand lie that are walked as one; write the table, if any."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -168,6 +169,22 @@ def even(total: int, most: int) -> list[tuple[int, int]]:
     n = -(-total // most)
     size, larger = divmod(total, n)
     return [(size + 1, larger), (size, n - larger)] if larger else [(size, n)]
+
+
+@lru_cache(maxsize=4096)
+def heights(total: int, most: int, largest: int) -> list[tuple[int, int]]:
+    """Cut rows of a block into register tiles: sizes with their counts.
+
+    Evenly; but those of a smaller block than the ``largest`` as many as can be into tiles
+    that the largest has, too, so that few different ones are compiled.
+
+    Examples
+    --------
+    >>> heights(53, 28, 53), heights(52, 28, 53), heights(45, 28, 53)
+    ([(27, 1), (26, 1)], [(26, 2)], [(27, 1), (18, 1)])
+    """
+    found, known = even(total, most), even(largest, most)
+    return found if {*dict(found)} <= {*dict(known)} else cut(total, known[0][0])
 
 
 def roles(task: Contraction) -> dict[str, list[str]]:

@@ -329,24 +329,24 @@ _choose.broken(
 _choose.broken(
     "choose-first-few-seen",
     "plans are left out that could be among the first",
-    "if least > most:",
-    "if least > 2 * most / 3:",
+    "if least > self._most(n):",
+    "if least > 2 * self._most(n) / 3:",
     "test_choose.py::test_the_first_are_the_least",
 )
 
 _cost.broken(
-    "choose-given-up-too-soon",
-    "plans are no longer counted when they may still be among the first",
-    "max(0.0, sure - counted)) > most:",
-    "max(0.0, sure - counted)) > 0.9 * most:",
-    "test_choose.py::test_the_first_are_the_least",
+    "choose-blocks-of-one-row",
+    "what surrounds blocks is taken to grow with their rows",
+    "every = around + rows * (",
+    "every = rows * (around + ",
+    "test_choose.py::test_what_the_largest_blocks_tell",
 )
 _cost.broken(
-    "choose-lines-of-all-blocks",
-    "what blocks of the largest shape take from L2 is counted for all blocks",
-    "times, found = block.times * n_wide, 0.0",
-    "times, found = block.times * (n_wide + 1), 0.0",
-    "test_choose.py::test_no_plan_takes_less_than_its_least",
+    "choose-largest-blocks-once",
+    "there is one block of the largest shape",
+    "/ (length(dims) * n)",
+    "/ length(dims)",
+    "test_choose.py::test_what_the_largest_blocks_tell",
 )
 _cost.broken(
     "choose-most-uneven-threads",
@@ -370,11 +370,11 @@ _choose.broken(
     "test_choose.py::test_what_is_tried_with_few_register_tiles_first",
 )
 _cost.broken(
-    "choose-sums-counted-twice",
-    "what blocks still to come take at least is added though it is counted",
-    "max(0.0, sure - counted)",
-    "max(0.0, sure)",
-    "test_choose.py::test_the_first_are_the_least",
+    "choose-batch-of-one",
+    "the largest blocks of one of a batch tell of all",
+    "return self._batch_size(plan) * math.prod(others)",
+    "return math.prod(others)",
+    "test_choose.py::test_what_the_largest_blocks_tell",
 )
 
 _code = In("exchange/kernel_code.py", "test_exchange_code.py")
