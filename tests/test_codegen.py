@@ -20,14 +20,17 @@ from kernel_fuzz import (
     sliding_case,
 )
 
+from loopsched import Problem, conv2d, einsum, gemm, load_arch
 from loopsched import compile as compiled
-from loopsched import conv2d, einsum, gemm, load_arch
 from loopsched.base.errors import ProblemError
 from loopsched.base.machine_code import widest_vector
 from loopsched.codegen.c_text import CText
-from loopsched.codegen.contraction import row_major, stored_shape
+from loopsched.codegen.contraction import contractions, row_major, stored_shape
 from loopsched.codegen.element import BF16, FP32
+from loopsched.codegen.engine import Engine
+from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.measure import check, numbers, stored
+from loopsched.codegen.plan import Plan, Walk
 from loopsched.problems.projections import affine
 
 HOST = load_arch("host")
@@ -181,6 +184,37 @@ def test_what_is_known_is_computed_before() -> None:
                 names[name] = eval(plain, {}, names)
         right = [2 * one + other + 5, one * factor, *divmod(one, by), min(one, other)]
         assert [names.get(str(each), each) for each in found] == right, values
+
+
+@pytest.mark.parametrize(
+    ("problem", "n_lines"),
+    [
+        (gemm(m=8, n=48, k=64), 4),  # a row at each step
+        (gemm(m=8, n=48, k=14), 8 * 4),  # seven steps of two points: all rows before them
+        (gemm(m=8, n=16, k=64, transpose_a=True, transpose_b=True), 2),
+    ],
+    ids=lambda one: one.name if isinstance(one, Problem) else "",
+)
+def test_lines_to_be_written_are_asked_for(problem: Problem, n_lines: int) -> None:
+    """Those of one row at each step, if there are as many steps as rows; the last one again."""
+    (task,) = contractions(problem)
+    walks = (Walk((dim,), 0, size) for dim, size in task.sizes)
+    cols = problem.size["N"]
+    text = LlvmText(FP32, 16)
+    Engine(text, task, Plan((), *walks, 8, cols), "f").write()
+    (tile,) = re.findall(r"define [^\n]*@f_tile0_8_\d+\(.*?\n}", text.text(), re.S)
+    assert tile.count("i32 1, i32 3") == n_lines
+    before, *_ = tile.split("phi i64")
+    assert before.count("i32 1, i32 3") == (n_lines if n_lines > 4 else 0)
+
+
+def test_long_runs_are_copied() -> None:
+    """Of 18 vectors and a rest: in a loop of several, without and with padding, two apart, too."""
+    for stride in (1, 2):
+        problem = conv2d(c=1, k=4, h=3, w=74 * stride, r=3, s=3, padding=1, stride=stride)
+        steps = {one.name: row_major(stored_shape(problem, one)) for one in problem.tensors}
+        for seed in range(8):
+            assert check_llvm(Case(seed, problem, "fp32", steps, 4, 32, is_general=False)) is None
 
 
 def test_a_block_of_one_point_is_packed() -> None:

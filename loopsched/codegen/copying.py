@@ -12,6 +12,8 @@ from loopsched.codegen.writer import Number, Writer
 
 AHEAD_BYTES = 6144
 """How far ahead of what is copied lines are asked for, if runs lie apart."""
+MOST_STRAIGHT, UNROLL = 8, 4
+"""More vectors of a run are copied in a loop, so many at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,8 @@ class _Run(NamedTuple):
 
     dim: str | Flat
     offsets: tuple[Number, Number]
-    positions: list[Number]
-    truth: str | None
+    positions: list[Number] | None
+    """Of guards at its first point; None: all of it lies in padding."""
 
 
 class Copy:
@@ -60,9 +62,9 @@ class Copy:
     def _far_ahead(self, spans: Sequence[Span]) -> int:
         """Say where runs lie that are copied some time after others, if far from these."""
         *outer, (last, size, _, _) = spans
-        if self._step(last) != 1 or size is None or self.operand.guards:
+        if self._step(last) not in (1, 2) or size is None or self.operand.guards:
             return 0
-        run = size
+        run = size * self._step(last)
         for dim, n, _, _ in reversed(outer):
             step = abs(self._step(dim))
             if n != 1 and step * self.operand.element.n_bytes >= FAR_BYTES and step != run:
@@ -109,34 +111,49 @@ class Copy:
         offsets: tuple[Number, Number],
         positions: list[Number],
     ) -> None:
-        text, lanes = self.text, self.text.lanes
+        text = self.text
         truth = None
         for guard, at, move in zip(self.operand.guards, positions, self._moves(dim), strict=True):
             if not move:
                 here = text.inside(at, guard.size)
                 truth = here if truth is None else text.both(truth, here)
-        run = _Run(dim, offsets, positions, truth)
+        run = _Run(dim, offsets, positions)
+        if truth is None:
+            self._points(run, size)
+            return
+        with text.when(truth):
+            self._points(run, size)
+        with text.when(text.negated(truth)):
+            self._points(run._replace(positions=None), size)
+
+    def _points(self, run: _Run, size: int | None) -> None:
+        """Copy a run, vector by vector."""
+        text, lanes = self.text, self.text.lanes
         if size is None:  # the cut dimension of a sum
             count = text.argument("count")
             stop = text.mul(text.divided(count, lanes)[0], lanes)
             with text.loop(0, stop, lanes) as loop:
-                self._vector(run, loop.index, lanes, is_sure=not any(self._moves(dim)))
+                self._vector(run, loop.index, lanes, is_sure=not any(self._moves(run.dim)))
             with text.when(text.less(stop, count)):
                 mask = text.lanes_inside(0, 1, text.add(count, text.mul(stop, -1)))
                 self._vector(run, stop, mask, is_sure=False)
             return
-        kinds = [self._is_sure(dim, at, size) for at in range(0, size, lanes)]
+        kinds = [self._is_sure(run.dim, at, size) for at in range(0, size, lanes)]
         at = 0
         while at < size:
             is_sure, stop = kinds[at // lanes], at + lanes
             while stop + lanes <= size and kinds[stop // lanes] == is_sure:
                 stop += lanes
-            if stop - at > 8 * lanes:
-                with text.loop(at, stop, lanes) as loop:
-                    self._vector(run, loop.index, lanes, is_sure=is_sure)
-            else:
-                for start in range(at, stop, lanes):
-                    self._vector(run, start, min(lanes, size - start), is_sure=is_sure)
+            n = (stop - at) // lanes
+            if n > MOST_STRAIGHT:
+                end = at + n // UNROLL * UNROLL * lanes
+                with text.loop(at, end, UNROLL * lanes) as loop:
+                    for place in range(UNROLL):
+                        start = text.add(loop.index, place * lanes)
+                        self._vector(run, start, lanes, is_sure=is_sure)
+                at = end
+            for start in range(at, stop, lanes):
+                self._vector(run, start, min(lanes, size - start), is_sure=is_sure)
             at = stop
 
     def _is_sure(self, dim: str | Flat, start: int, size: int) -> bool:
@@ -158,37 +175,41 @@ class Copy:
 
     def _vector(self, run: _Run, start: Number, live: int | str | None, *, is_sure: bool) -> None:
         """Copy a vector: some first lanes, or those of a mask."""
-        text, operand, (dim, offsets, positions, truth) = self.text, self.operand, run
-        step = self._step(dim)
-        place = text.at(
-            text.argument("source"), text.add(offsets[0], text.mul(start, step)), operand.element
-        )
-        if self.ahead:
-            text.fetch(text.at(place, self.ahead, operand.element))
+        text = self.text
+        target = text.at(text.argument("target"), text.add(run.offsets[1], start), text.element)
+        if run.positions is None:
+            text.store(target, text.zero(), text.element)
+            return
+        element, step = self.operand.element, self._step(run.dim)
+        place = text.add(run.offsets[0], text.mul(start, step))
+        source = text.at(text.argument("source"), place, element)
+        for half in range(step if self.ahead else 0):
+            text.fetch(text.at(source, self.ahead + half * text.lanes, element))
         if step == 2 and isinstance(live, int) and is_sure:
-            value = self._apart(place, live, truth)
+            value = self._apart(source, live)
         else:
             mask = text.first_lanes(live) if isinstance(live, int) else live
-            moves = [] if is_sure else zip(operand.guards, positions, self._moves(dim), strict=True)
-            for guard, at, move in moves:
-                if move:
-                    here = text.add(at, text.mul(start, move))
-                    mask = text.mask_and(mask, text.lanes_inside(here, move, guard.size))
-            if truth is not None:
-                mask = text.mask_if(truth, mask)
-            value = text.load(place, operand.element, mask, step)
-        target = text.at(text.argument("target"), text.add(offsets[1], start), text.element)
+            if not is_sure:
+                mask = text.mask_and(mask, self._inside(run, run.positions, start))
+            value = text.load(source, element, mask, step)
         text.store(target, value, text.element)
 
-    def _apart(self, place: str, live: int, truth: str | None) -> str:
+    def _inside(self, run: _Run, positions: list[Number], start: Number) -> str | None:
+        """Give the lanes of a vector that do not lie in padding."""
+        text, mask = self.text, None
+        moves = self._moves(run.dim)
+        for guard, at, move in zip(self.operand.guards, positions, moves, strict=True):
+            if move:
+                here = text.add(at, text.mul(start, move))
+                mask = text.mask_and(mask, text.lanes_inside(here, move, guard.size))
+        return mask
+
+    def _apart(self, place: str, live: int) -> str:
         """Read a vector whose elements lie two apart: as two, of which every second lane counts."""
         text, element = self.text, self.operand.element
         halves = []
         for first in (0, text.lanes):
             count = [at % 2 == 0 and at < 2 * live for at in range(first, first + text.lanes)]
-            mask = text.some_lanes(count)
-            if truth is not None:
-                mask = text.mask_if(truth, mask)
-            half = text.at(place, first, element)
+            half, mask = text.at(place, first, element), text.some_lanes(count)
             halves.append(text.load(half, element, mask) if any(count) else text.zero())
         return text.picked(halves[0], halves[1], 0, 2)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from loopsched.codegen.contraction import Guard
 from loopsched.codegen.element import Element
 from loopsched.codegen.layout import Layout, Line, Place
-from loopsched.codegen.plan import Sizes, chunks, even, length
+from loopsched.codegen.plan import Sizes, chunks, length
 from loopsched.codegen.writer import Number
 
 UNROLL = 2
@@ -44,6 +44,15 @@ class _At(NamedTuple):
         places = set(self.lefts)
         moves = range(left, left * n_steps, left) if left else ()
         return any((one, at + move) in places for move in moves for one, at in places)
+
+
+class _Asked(NamedTuple):
+    """Runs of the output that are asked for: where, how far apart, how many and how long."""
+
+    pointer: str
+    step: int
+    n: int
+    run: int
 
 
 class Live(NamedTuple):
@@ -154,7 +163,7 @@ class Tiles:
 
     def _unroll(self, rows: int, cols: int) -> int:
         """Say by how much sums are unrolled: only in the highest and widest tiles of a block."""
-        (highest, _), *_ = even(self.n_rows, self.layout.plan.tile_rows)
+        (highest, _), *_ = self.layout.heights(self.n_rows)
         is_whole = rows == highest and cols >= min(self.layout.plan.tile_cols, self.n_cols)
         return UNROLL if is_whole else 1
 
@@ -167,17 +176,18 @@ class Tiles:
             lefts = self._lefts(row, rows)
             right = self._right(col)
             outs = self.out_rows.of(text, text.argument("out"), row, rows, self._out)
-            if self._is_direct(cols):
-                outs = self._across(outs, col)
-                self._fetch(outs, cols)
-            elif self._is_turned:
-                outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
-                self._fetch(outs, rows)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
             self.next_rows, self.unroll = self._next_rows(rows), self._unroll(rows, cols)
-            zeros = [text.zero()] * (rows * n)
             levels, self.scale = self.levels(rows)
+            self.asked: _Asked | None = None
+            if self._is_direct(cols):
+                outs = self._across(outs, col)
+                self._ask(outs, cols, levels)
+            elif self._is_turned:
+                outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
+                self._ask(outs, rows, levels)
+            zeros = [text.zero()] * (rows * n)
             totals = self._sum(levels, _At(lefts, right), zeros, range(rows))
             if self._is_direct(cols):
                 self._finish(outs, totals, n)
@@ -191,12 +201,32 @@ class Tiles:
     def _out(self) -> Element:
         return self.layout.task.out.element
 
-    def _fetch(self, outs: list[Place], cols: int) -> None:
-        """Ask for the lines that a tile will write, while it sums."""
-        a_line = LINE_BYTES // self._out.n_bytes
+    def _ask(self, outs: list[Place], run: int, levels: Sequence[_Level]) -> None:
+        """Ask for the lines that a tile will write: a run at each step of its sum, if they do."""
+        (first, start), *others = outs
+        step = others[0][1] - start if others and others[0][0] == first else 0
+        if step and self._steps(levels) >= len(outs):
+            self.asked = _Asked(self.text.at(first, start, self._out), step, len(outs), run)
+            return
         for pointer, behind in outs:
-            for place in (*range(0, cols - 1, a_line), cols - 1):
-                self.text.fetch(self.text.at(pointer, behind + place, self._out), writes=True)
+            self._fetch(self.text.at(pointer, behind, self._out), run)
+
+    def _steps(self, levels: Sequence[_Level]) -> int:
+        """Say how many steps the outermost loop of a sum has at least; 0: nobody knows."""
+        layout, (outermost, *inner) = self.layout, levels
+        if outermost.dim in self.cut_guards or outermost.dim in self.live:
+            return 0
+        size = outermost.size
+        if size is None:
+            _, block, rest = chunks(layout.task, layout.plan.sums)
+            size = (rest or block) * self.scale
+        return size if inner else size // self.unroll
+
+    def _fetch(self, pointer: str, run: int) -> None:
+        """Ask for the lines of a run that will be written."""
+        a_line = LINE_BYTES // self._out.n_bytes
+        for place in (*range(0, run - 1, a_line), run - 1):
+            self.text.fetch(self.text.at(pointer, place, self._out), writes=True)
 
     def _is_direct(self, cols: int) -> bool:
         return self.out_cols.table is None and (self.out_cols.step == 1 or cols == 1)
@@ -255,6 +285,9 @@ class Tiles:
         whole: Number = stop if unroll == 1 else text.mul(n_whole, unroll)
         with text.loop(start, whole, unroll, totals) as loop:
             values = loop.values
+            if self.asked:
+                self._fetch_step(self.asked, text.divided(loop.index, unroll)[0])
+                self.asked = None
             here = self._moved(at, loop.index, left, wide)
             is_shared = here.meets(left, unroll)
             if left == 1 and self.next_rows:
@@ -273,6 +306,12 @@ class Tiles:
                 loop.carry(self._point(here, loop.values, rows))
             totals = loop.values
         return totals
+
+    def _fetch_step(self, asked: _Asked, number: Number) -> None:
+        """Ask for a run that will be written; for the last one again when all were asked for."""
+        text, (pointer, step, n, run) = self.text, asked
+        number = text.mul(text.least(number, n - 1), step)
+        self._fetch(text.at(pointer, number, self._out), run)
 
     def _limits(self, guard: Guard, position: str, size: Number) -> tuple[Number, Number]:
         """Give the steps of a loop between which a guard holds."""

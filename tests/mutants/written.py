@@ -55,6 +55,20 @@ _engine.broken(
 
 _tile = In("codegen/register_tile.py", "test_codegen.py")
 _tile.broken(
+    "tile-asks-at-once",
+    "lines to be written are asked for before the sum, however long it is",
+    "if step and self._steps(levels) >= len(outs):",
+    "if step and self._steps(levels) >= 100 * len(outs):",
+    "::test_lines_to_be_written_are_asked_for",
+)
+_tile.broken(
+    "tile-asks-for-part",
+    "lines are asked for at each step though there are fewer than rows",
+    "return size if inner else size // self.unroll",
+    "return size",
+    "::test_lines_to_be_written_are_asked_for",
+)
+_tile.broken(
     "tile-rest-of-a-sum-lost",
     "points of a sum that unrolling leaves over are not added",
     "if unroll > 1 and whole != stop:",
@@ -164,6 +178,20 @@ _copying.broken(
     _RANDOM,
 )
 _copying.broken(
+    "copying-padding-left-out",
+    "what a block had before stays where a run lies in padding",
+    "self._points(run._replace(positions=None), size)",
+    "pass",
+    _RANDOM,
+)
+_copying.broken(
+    "copying-rest-of-a-loop-lost",
+    "vectors that a loop of several leaves over are not copied",
+    "for start in range(at, stop, lanes):",
+    "for start in range(at, stop if n <= MOST_STRAIGHT else at, lanes):",
+    "::test_long_runs_are_copied",
+)
+_copying.broken(
     "copying-odd-lanes",
     "of elements that lie two apart those between are copied",
     "return text.picked(halves[0], halves[1], 0, 2)",
@@ -173,8 +201,8 @@ _copying.broken(
 _copying.broken(
     "copying-vectors-over-each-other",
     "vectors of a run are written into the place of the first",
-    "text.add(offsets[1], start)",
-    "offsets[1]",
+    "text.add(run.offsets[1], start)",
+    "run.offsets[1]",
     _RANDOM,
 )
 
