@@ -151,6 +151,18 @@ def test_what_the_largest_blocks_tell(problem: Problem) -> None:
     assert fmean(shares) > 0.9
 
 
+def test_what_packing_reads_pushes_blocks_out_of_the_last_cache() -> None:
+    """A block of 4 MiB stays where 16 MiB are kept, not where 6 are: B has 4 MiB, too."""
+    (task,) = contractions(gemm(m=64, n=1024, k=1024))
+    cut = Plan((), Walk(("M",), 0, 64), Walk(("N",), 0, 1024), Walk(("K",), 0, 1024), 8, 32)
+    lines = 1024 * 1024 / 16
+    for last, packed, read in ((32, "pack_l3", "spill_l3"), (12, "pack_dram", "spill_dram")):
+        core = replace(CORE, last_bytes=last << 20)
+        found = Model(task, core).counts(cut)
+        assert found[packed] == found[read] == lines
+        assert Model(task, core).counts(cut._replace(is_right_given=True))["pack_dram"] == 0
+
+
 def test_windows_use_half_vectors_for_narrow_planes() -> None:
     """Where two halves take as long as a whole, and a row of the plane fits a half."""
     for core, lanes in ((CORE, [16, 8]), (replace(CORE, wide_l2_rate=48.0), [16, 16])):

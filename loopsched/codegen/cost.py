@@ -161,6 +161,7 @@ class _Block(NamedTuple):
     times: float
     counts: tuple[int, ...]  # blocks of rows, of columns and of the sum
     kept: tuple[float, float, float]  # bytes: right block, output over all rows, left over all rows
+    source: float = 0.0  # bytes that packing the right block reads
     left: float = 0.0  # bytes of the left operand
     level: int = 0  # the nearest cache whose sets hold them
     kind: str = ""  # how they are read
@@ -341,11 +342,13 @@ class Model:
                 out = self.footprint(task.out, every + col_dims)
                 self._output(found, out, times, (counts[2], left + right))
                 kept = right, out.lines * LINE, left
+                source = self._source(plan, col_dims + sum_dims)
                 yield found
                 for row_dims, n in rows:
                     dims = row_dims, col_dims, sum_dims
                     points = length(row_dims), length(col_dims), length(sum_dims)
-                    block = self._left(found, plan, _Block(*dims, points, times * n, counts, kept))
+                    block = _Block(*dims, points, times * n, counts, kept, source)
+                    block = self._left(found, plan, block)
                     if plan.packs_left:
                         self._copy_left(found, plan, block)
                     self._block(found, plan, block)
@@ -465,9 +468,21 @@ class Model:
             return block
         kind = "ahead" if self._asks(plan) else "far" if source.is_far else "read"
         self._take(found, kind, self._home, self._shared_lines(plan, source, sums) * times)
-        self._take(found, "pack", self._level(block), block / LINE * times)
+        level = self._packed_level(block, self._source(plan, cols + sums))
+        self._take(found, "pack", level, block / LINE * times)
         self._copy_right(found, plan, dims, times)
         return block
+
+    def _source(self, plan: Plan, dims: _Dims) -> float:
+        """Count the bytes that are read to pack a block of the right operand."""
+        if not plan.packs_right or plan.is_right_given:
+            return 0.0
+        return self.footprint(self.task.right, dims).lines * LINE
+
+    def _packed_level(self, n_bytes: float, source: float) -> int:
+        """Say which cache holds what is packed; what it is read from pushes it out of the last."""
+        level = self._level(n_bytes)
+        return self._level(n_bytes + source) if level == 2 else level
 
     def _shared_lines(self, plan: Plan, source: Footprint, sums: _Dims) -> float:
         """Count lines of a block of the right operand that the block before did not read."""
@@ -574,7 +589,8 @@ class Model:
     def _block_level(self, block: _Block) -> int:
         """Say where a block is of which all was used."""
         n_rows, n_cols, _ = block.points
-        return self._level(block.kept[0] + block.left + n_rows * n_cols * self.element_bytes)
+        n_bytes = block.kept[0] + block.left + n_rows * n_cols * self.element_bytes
+        return self._packed_level(n_bytes, block.source)
 
     def _panel(self, plan: Plan, block: _Block, wide: int) -> Footprint:
         """Give the vectors, or lines, that a register tile reads."""

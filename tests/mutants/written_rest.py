@@ -370,6 +370,13 @@ _choose.broken(
     "test_choose.py::test_what_is_tried_with_few_register_tiles_first",
 )
 _cost.broken(
+    "choose-packed-blocks-alone",
+    "what is packed is alone in the last cache",
+    "return self._level(n_bytes + source) if level == 2 else level",
+    "return level",
+    "test_choose.py::test_what_packing_reads_pushes_blocks_out_of_the_last_cache",
+)
+_cost.broken(
     "choose-batch-of-one",
     "the largest blocks of one of a batch tell of all",
     "return self._batch_size(plan) * math.prod(others)",
