@@ -12,7 +12,7 @@ from loopsched.codegen.writer import Number, Writer
 
 AHEAD_BYTES = 6144
 """How far ahead of what is copied lines are asked for, if runs lie apart."""
-MOST_STRAIGHT, UNROLL = 8, 4
+MOST_STRAIGHT, AT_ONCE = 8, 4
 """More vectors of a run are copied in a loop, so many at a time."""
 
 
@@ -146,9 +146,9 @@ class Copy:
                 stop += lanes
             n = (stop - at) // lanes
             if n > MOST_STRAIGHT:
-                end = at + n // UNROLL * UNROLL * lanes
-                with text.loop(at, end, UNROLL * lanes) as loop:
-                    for place in range(UNROLL):
+                end = at + n // AT_ONCE * AT_ONCE * lanes
+                with text.loop(at, end, AT_ONCE * lanes) as loop:
+                    for place in range(AT_ONCE):
                         start = text.add(loop.index, place * lanes)
                         self._vector(run, start, lanes, is_sure=is_sure)
                 at = end

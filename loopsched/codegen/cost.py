@@ -338,11 +338,10 @@ class Model:
             left = self.footprint(task.left, every + sum_dims).lines * LINE
             for col_dims, col_times in cols:
                 times = float(col_times * sum_times)
-                right = self._right(found, plan, (col_dims, sum_dims), times)
+                right, source = self._right(found, plan, (col_dims, sum_dims), times)
                 out = self.footprint(task.out, every + col_dims)
                 self._output(found, out, times, (counts[2], left + right))
                 kept = right, out.lines * LINE, left
-                source = self._source(plan, col_dims + sum_dims)
                 yield found
                 for row_dims, n in rows:
                     dims = row_dims, col_dims, sum_dims
@@ -454,30 +453,29 @@ class Model:
 
     # Packing
 
-    def _right(self, found: Counts, plan: Plan, dims: tuple[_Dims, _Dims], times: float) -> float:
-        """Count what it takes to pack a block of the right operand; give the bytes of the block."""
+    def _right(
+        self, found: Counts, plan: Plan, dims: tuple[_Dims, _Dims], times: float
+    ) -> tuple[float, float]:
+        """Count what it takes to pack a block of the right operand.
+
+        Give the bytes of the block, and those that packing it reads.
+        """
         (cols, sums), task = dims, self.task
         source = self.footprint(task.right, cols + sums)
         if not plan.packs_right:
-            return source.lines * LINE
+            return source.lines * LINE, 0.0
         width = -(-length(cols) // plan.tile_cols) * plan.tile_cols
         block = float(width * length(sums) * self.element_bytes)
         if plan.is_right_given:
             kind = "read" if self._home < 3 else "ahead"
             self._take(found, kind, self._home, block / LINE * times)
-            return block
+            return block, 0.0
         kind = "ahead" if self._asks(plan) else "far" if source.is_far else "read"
         self._take(found, kind, self._home, self._shared_lines(plan, source, sums) * times)
-        level = self._packed_level(block, self._source(plan, cols + sums))
+        level = self._packed_level(block, source.lines * LINE)
         self._take(found, "pack", level, block / LINE * times)
         self._copy_right(found, plan, dims, times)
-        return block
-
-    def _source(self, plan: Plan, dims: _Dims) -> float:
-        """Count the bytes that are read to pack a block of the right operand."""
-        if not plan.packs_right or plan.is_right_given:
-            return 0.0
-        return self.footprint(self.task.right, dims).lines * LINE
+        return block, source.lines * LINE
 
     def _packed_level(self, n_bytes: float, source: float) -> int:
         """Say which cache holds what is packed; what it is read from pushes it out of the last."""

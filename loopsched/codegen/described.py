@@ -17,7 +17,7 @@ from loopsched.codegen.element import DATA_TYPES, Element, type_of
 from loopsched.codegen.general import Nest
 from loopsched.codegen.layout import Layout
 from loopsched.codegen.llvm_text import LlvmText
-from loopsched.codegen.plan import Plan, Walk, chunks, even, inner_sizes, length, roles
+from loopsched.codegen.plan import Plan, Walk, chunks, inner_sizes, length, roles
 from loopsched.codegen.register_tile import UNROLL, Tiles
 from loopsched.codegen.stages import General
 from loopsched.machines.arch_file import as_arch
@@ -149,7 +149,7 @@ def of_plan(
         for walk, chunk in ((plan.rows, layout.row_chunks), (plan.cols, layout.col_chunks))
     )
     tiles = Tiles(layout, rows, cols, layout.col_chunks[0])
-    (high, _), *_ = even(length(rows), plan.tile_rows)
+    (high, _), *_ = layout.heights(length(rows))
     size, _, _, dim = tiles.levels(high)[0][-1]
     is_single = dim in tiles.cut_guards or dim in tiles.row_guards
     unroll = 1 if is_single else UNROLL if size is None else min(UNROLL, size)
