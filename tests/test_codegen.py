@@ -190,13 +190,14 @@ def test_what_is_known_is_computed_before() -> None:
     ("problem", "n_lines"),
     [
         (gemm(m=8, n=48, k=64), 4),  # a row at each step
-        (gemm(m=8, n=48, k=14), 8 * 4),  # seven steps of two points: all rows before them
+        (gemm(m=8, n=48, k=14), 2 * 4),  # seven steps of two points: two rows at each
+        (gemm(m=8, n=48, k=3), 8 * 4),  # one step: all rows before it
         (gemm(m=8, n=16, k=64, transpose_a=True, transpose_b=True), 2),
     ],
     ids=lambda one: one.name if isinstance(one, Problem) else "",
 )
 def test_lines_to_be_written_are_asked_for(problem: Problem, n_lines: int) -> None:
-    """Those of one row at each step, if there are as many steps as rows; the last one again."""
+    """Those of one row at each step, or of more if there are fewer steps; the last ones again."""
     (task,) = contractions(problem)
     walks = (Walk((dim,), 0, size) for dim, size in task.sizes)
     cols = problem.size["N"]
@@ -205,7 +206,34 @@ def test_lines_to_be_written_are_asked_for(problem: Problem, n_lines: int) -> No
     (tile,) = re.findall(r"define [^\n]*@f_tile0_8_\d+\(.*?\n}", text.text(), re.S)
     assert tile.count("i32 1, i32 3") == n_lines
     before, *_ = tile.split("phi i64")
-    assert before.count("i32 1, i32 3") == (n_lines if n_lines > 4 else 0)
+    assert before.count("i32 1, i32 3") == (n_lines if n_lines > 8 else 0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "read"),
+    [
+        # 24 rows side by side, at two steps: two lines that this tile does not meet
+        ({"w": 48}, [39, 47, 96 + 39, 96 + 47]),
+        # the same two elements apart: the last of 48 is not read
+        ({"w": 96, "stride": 2}, [63, 79, 94, 192 + 63, 192 + 79, 192 + 94]),
+        # each row of a window, wherever its lines begin
+        ({"h": 4, "w": 50, "r": 3, "s": 3}, [39, 47]),
+        # a block that stays in L1 is not asked for
+        ({"c": 16, "w": 48}, []),
+    ],
+    ids=str,
+)
+def test_what_the_next_tile_reads_is_asked_for(sizes: dict[str, int], read: list[int]) -> None:
+    """Where rows share lines: at each step of the sum that leads to others, as far as it reads."""
+    (task,) = contractions(conv2d(**{"c": 64, "k": 16, "h": 2, "r": 1, "s": 1, **sizes}))
+    sums = Walk(("C", "R", "S"), 0, task.size("C"))
+    rows, cols = Walk(("P", "Q"), 1, 48), Walk(("K",), 0, 16)
+    text = LlvmText(FP32, 16)
+    Engine(text, task, Plan((), rows, cols, sums, 24, 16), "f").write()
+    tile = re.findall(r"define [^\n]*@f_tile0_\d+_16\(.*?\n}", text.text(), re.S)[0]
+    places = dict(re.findall(r"(%v\d+) = getelementptr i32, ptr %v\d+, i64 (\d+)", tile))
+    asked = re.findall(r"prefetch.p0\(ptr (%v\d+), i32 0, i32 2", tile)
+    assert [int(places[one]) for one in asked] == read
 
 
 def test_long_runs_are_copied() -> None:

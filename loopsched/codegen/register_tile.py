@@ -47,12 +47,16 @@ class _At(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """Runs of the output that are asked for: where, how far apart, how many and how long."""
+    """Runs of the output that are asked for: where, how far apart, how many and how long.
+
+    And how many at each step of a sum.
+    """
 
     pointer: str
     step: int
     n: int
     run: int
+    each: int
 
 
 class Live(NamedTuple):
@@ -131,16 +135,17 @@ class Tiles:
         And the steps of the outermost for each that is asked for.
         """
         layout, plan, task = self.layout, self.layout.plan, self.layout.task
+        guarded = {*self.cut_guards, *self.row_guards}
         found: list[_Level] = []
         run = scale = 1
         pitch = rows if layout.is_left_panel else layout.left_pitch() if layout.is_left_wide else 1
         for number, (dim, size) in reversed(list(enumerate(layout.sum_inner))):
             left = run * pitch if plan.packs_left else task.left.step(dim)
             right = run * self.pitch if plan.packs_right else task.right.step(dim)
-            found.append(_Level(None if number == 0 else size, left, right, dim))
+            if number == 0 or size > 1 or dim in guarded:
+                found.append(_Level(None if number == 0 else size, left, right, dim))
             run *= size
         merged: list[_Level] = []
-        guarded = {*self.cut_guards, *self.row_guards}
         for level in found:
             below, far, wide, dim = merged[0] if merged else _Level(None, 0, 0)
             is_apart = bool(guarded & {level.dim, dim})
@@ -205,8 +210,10 @@ class Tiles:
         """Ask for the lines that a tile will write: a run at each step of its sum, if they do."""
         (first, start), *others = outs
         step = others[0][1] - start if others and others[0][0] == first else 0
-        if step and self._steps(levels) >= len(outs):
-            self.asked = _Asked(self.text.at(first, start, self._out), step, len(outs), run)
+        n_steps = self._steps(levels)
+        if step and n_steps > 1:
+            each, pointer = -(-len(outs) // n_steps), self.text.at(first, start, self._out)
+            self.asked = _Asked(pointer, step, len(outs), run, each)
             return
         for pointer, behind in outs:
             self._fetch(self.text.at(pointer, behind, self._out), run)
@@ -290,14 +297,18 @@ class Tiles:
                 self.asked = None
             here = self._moved(at, loop.index, left, wide)
             is_shared = here.meets(left, unroll)
-            if left == 1 and self.next_rows:
+            if self.next_rows and left == 1 and not self._is_dense:
                 self._fetch_rows(here.lefts, loop.index)
             if inner and inner[0].dim in self.cut_guards:
                 self._fetch_below(here.lefts, *inner)
+            is_apart = self._meets_lines(left) and not any(self._meets_lines(x.left) for x in inner)
             for place in range(unroll):
                 if place and is_shared:
                     text.read_again()
-                values = self._sum(inner, here.behind(place * left, place * wide), values, rows)
+                there = here.behind(place * left, place * wide)
+                if self.next_rows and is_apart and self._is_dense:
+                    self._fetch_next(there.lefts)
+                values = self._sum(inner, there, values, rows)
             loop.carry(values)
         totals = loop.values
         if unroll > 1 and whole != stop:
@@ -308,10 +319,11 @@ class Tiles:
         return totals
 
     def _fetch_step(self, asked: _Asked, number: Number) -> None:
-        """Ask for a run that will be written; for the last one again when all were asked for."""
-        text, (pointer, step, n, run) = self.text, asked
-        number = text.mul(text.least(number, n - 1), step)
-        self._fetch(text.at(pointer, number, self._out), run)
+        """Ask for some runs that will be written; for the last ones again when all were."""
+        text, (pointer, step, n, run, each) = self.text, asked
+        first = text.mul(text.least(text.mul(number, each), n - each), step)
+        for place in range(each):
+            self._fetch(text.at(pointer, text.add(first, place * step), self._out), run)
 
     def _limits(self, guard: Guard, position: str, size: Number) -> tuple[Number, Number]:
         """Give the steps of a loop between which a guard holds."""
@@ -335,7 +347,7 @@ class Tiles:
         return rows * self.left_rows.step
 
     def _fetch_rows(self, rows: Sequence[Place], index: Number) -> None:
-        """Ask for what the next tile reads, which are streams that start anew: each line once."""
+        """Ask for what the next tile reads, where each row is a stream: each line once."""
         text, element = self.text, self.layout.task.left.element
         turns = LINE_BYTES // element.n_bytes // self.unroll
         turn = text.divided(text.divided(index, self.unroll)[0], turns)[1]
@@ -343,6 +355,24 @@ class Tiles:
         pointer = text.at(pointer, text.mul(turn, step), element)
         for row in range(0, len(rows), turns):
             text.fetch(text.at(pointer, behind + self.next_rows + row * step, element))
+
+    @property
+    def _is_dense(self) -> bool:
+        """Whether rows that follow each other share lines."""
+        return not self._meets_lines(self.left_rows.step)
+
+    def _meets_lines(self, step: int) -> bool:
+        """Whether such a step leads to another line of the left operand."""
+        return abs(step) * self.layout.task.left.element.n_bytes >= LINE_BYTES
+
+    def _fetch_next(self, rows: Sequence[Place]) -> None:
+        """Ask for the lines that the next tile reads at such a step of the sum."""
+        (pointer, behind), element = rows[0], self.layout.task.left.element
+        run = (len(rows) - 1) * self.left_rows.step
+        a_line = LINE_BYTES // element.n_bytes
+        for place in (*range(a_line - 1, run, a_line), run):
+            at = behind + self.next_rows + place
+            self.text.fetch(self.text.at(pointer, at, element))
 
     def _fetch_below(self, rows: Sequence[Place], down: _Level, *across: _Level) -> None:
         """Ask for what the window of a tile meets first where the next row of blocks begins."""

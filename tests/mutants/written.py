@@ -57,9 +57,30 @@ _tile = In("codegen/register_tile.py", "test_codegen.py")
 _tile.broken(
     "tile-asks-at-once",
     "lines to be written are asked for before the sum, however long it is",
-    "if step and self._steps(levels) >= len(outs):",
-    "if step and self._steps(levels) >= 100 * len(outs):",
+    "if step and n_steps > 1:",
+    "if step and n_steps > 100:",
     "::test_lines_to_be_written_are_asked_for",
+)
+_tile.broken(
+    "tile-asks-for-one-at-a-step",
+    "of the lines to be written one row's are asked for at each step, however few these are",
+    "each, pointer = -(-len(outs) // n_steps), ",
+    "each, pointer = 1, ",
+    "::test_lines_to_be_written_are_asked_for",
+)
+_tile.broken(
+    "tile-asks-for-no-last-line",
+    "the last line that the next tile reads is not asked for",
+    "for place in (*range(a_line - 1, run, a_line), run):",
+    "for place in range(a_line - 1, run, a_line):",
+    "::test_what_the_next_tile_reads_is_asked_for",
+)
+_tile.broken(
+    "tile-asks-at-its-sum-only",
+    "rows of a window that begin elsewhere are asked for at each of its points",
+    "is_apart = self._meets_lines(left) and not any(self._meets_lines(x.left) for x in inner)",
+    "is_apart = not inner",
+    "::test_what_the_next_tile_reads_is_asked_for",
 )
 _tile.broken(
     "tile-asks-for-part",
