@@ -93,7 +93,8 @@ def plans(problem: Problem, core: Core, many: int, seed: int = 0) -> Iterator[li
     for _ in range(many - 1):
         cuts = []
         for task in tasks:
-            one, plan = draw.choice(list(candidates(task, core)))
+            cut = [(one, plan) for one in (task, task.swapped()) for plan in candidates(one)]
+            one, plan = draw.choice(cut)
             rows, n = draw.choice(register_tiles(core))
             cuts.append((one, plan._replace(tile_rows=rows, tile_cols=n * core.lanes)))
         yield cuts

@@ -26,11 +26,12 @@ from loopsched.base.errors import ProblemError
 from loopsched.base.machine_code import widest_vector
 from loopsched.codegen.c_text import CText
 from loopsched.codegen.contraction import contractions, row_major, stored_shape
-from loopsched.codegen.element import BF16, FP32
+from loopsched.codegen.element import BF16, FP32, Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.measure import check, numbers, stored
 from loopsched.codegen.plan import Plan, Walk
+from loopsched.codegen.window import window_plan
 from loopsched.problems.projections import affine
 
 HOST = load_arch("host")
@@ -234,6 +235,26 @@ def test_what_the_next_tile_reads_is_asked_for(sizes: dict[str, int], read: list
     places = dict(re.findall(r"(%v\d+) = getelementptr i32, ptr %v\d+, i64 (\d+)", tile))
     asked = re.findall(r"prefetch.p0\(ptr (%v\d+), i32 0, i32 2", tile)
     assert [int(places[one]) for one in asked] == read
+
+
+@pytest.mark.parametrize(
+    ("window", "stride", "element", "rows"),
+    [
+        (3, 1, FP32, [1, 2, 4, 7]),
+        (5, 1, FP32, [1, 2, 4]),  # 25 weights: seven rows take LLVM as long again
+        (9, 1, FP32, []),
+        (3, 3, FP32, [1, 2, 4, 7]),
+        (3, 3, BF16, []),  # read one by one
+        (3, 2, BF16, [1, 2, 4, 7]),
+    ],
+)
+def test_windows_slide_where_that_is_fast_and_soon_compiled(
+    window: int, stride: int, element: Element, rows: list[int]
+) -> None:
+    problem = conv2d(c=8, k=8, groups=8, h=40, w=40, r=window, s=window, stride=stride)
+    (task,) = contractions(problem, {one.name: element for one in problem.tensors})
+    both = task, task.swapped()
+    assert [n for n in (1, 2, 4, 7) if any(window_plan(one, n, 16) for one in both)] == rows
 
 
 def test_long_runs_are_copied() -> None:

@@ -236,6 +236,20 @@ _window.broken(
     _WINDOWS,
 )
 _window.broken(
+    "window-of-any-height",
+    "large windows have tiles as high as small ones, which take LLVM half a second",
+    "(taps > KEPT_TAPS and rows > MOST_ROWS)",
+    "(taps > KEPT_TAPS and rows > 2 * MOST_ROWS)",
+    "::test_windows_slide_where_that_is_fast_and_soon_compiled",
+)
+_window.broken(
+    "window-gathers-halves",
+    "windows slide over elements of two bytes that lie three apart",
+    "task.right.step(across) > 2 and task.right.element.n_bytes < 4",
+    "task.right.step(across) > 2 and task.right.element.n_bytes < 2",
+    "::test_windows_slide_where_that_is_fast_and_soon_compiled",
+)
+_window.broken(
     "window-odd-taps-read-even",
     "of two taps that share vectors the second reads what the first does",
     "text.picked(*halves[first], near % 2, 2)",
