@@ -216,7 +216,8 @@ class Tiles:
             self.asked = _Asked(pointer, step, len(outs), run, each)
             return
         for pointer, behind in outs:
-            self._fetch(self.text.at(pointer, behind, self._out), run)
+            out = self.text.at(pointer, behind, self._out)
+            self._fetch((out, 0), run - 1, self._out, writes=True)
 
     def _steps(self, levels: Sequence[_Level]) -> int:
         """Say how many steps the outermost loop of a sum has at least; 0: nobody knows."""
@@ -229,11 +230,13 @@ class Tiles:
             size = (rest or block) * self.scale
         return size if inner else size // self.unroll
 
-    def _fetch(self, pointer: str, run: int) -> None:
-        """Ask for the lines of a run that will be written."""
-        a_line = LINE_BYTES // self._out.n_bytes
-        for place in (*range(0, run - 1, a_line), run - 1):
-            self.text.fetch(self.text.at(pointer, place, self._out), writes=True)
+    def _fetch(
+        self, at: Place, last: int, element: Element, *, first: int = 0, writes: bool = False
+    ) -> None:
+        """Ask for the lines of elements behind a place, from ``first`` on until the ``last``."""
+        (pointer, behind), a_line = at, LINE_BYTES // element.n_bytes
+        for place in (*range(first, last, a_line), last):
+            self.text.fetch(self.text.at(pointer, behind + place, element), writes=writes)
 
     def _is_direct(self, cols: int) -> bool:
         return self.out_cols.table is None and (self.out_cols.step == 1 or cols == 1)
@@ -323,7 +326,8 @@ class Tiles:
         text, (pointer, step, n, run, each) = self.text, asked
         first = text.mul(text.least(text.mul(number, each), n - each), step)
         for place in range(each):
-            self._fetch(text.at(pointer, text.add(first, place * step), self._out), run)
+            out = text.at(pointer, text.add(first, place * step), self._out)
+            self._fetch((out, 0), run - 1, self._out, writes=True)
 
     def _limits(self, guard: Guard, position: str, size: Number) -> tuple[Number, Number]:
         """Give the steps of a loop between which a guard holds."""
@@ -368,11 +372,9 @@ class Tiles:
     def _fetch_next(self, rows: Sequence[Place]) -> None:
         """Ask for the lines that the next tile reads at such a step of the sum."""
         (pointer, behind), element = rows[0], self.layout.task.left.element
-        run = (len(rows) - 1) * self.left_rows.step
-        a_line = LINE_BYTES // element.n_bytes
-        for place in (*range(a_line - 1, run, a_line), run):
-            at = behind + self.next_rows + place
-            self.text.fetch(self.text.at(pointer, at, element))
+        last = (len(rows) - 1) * self.left_rows.step
+        first = LINE_BYTES // element.n_bytes - 1  # this tile has read the line before
+        self._fetch((pointer, behind + self.next_rows), last, element, first=first)
 
     def _fetch_below(self, rows: Sequence[Place], down: _Level, *across: _Level) -> None:
         """Ask for what the window of a tile meets first where the next row of blocks begins."""
@@ -390,9 +392,7 @@ class Tiles:
         element = task.left.element
         for row in range(taps):
             if row * tap + move > (taps - 1) * tap:
-                for place in (*range(0, last, LINE_BYTES // element.n_bytes), last):
-                    at = behind + row * down.left + place
-                    self.text.fetch(self.text.at(pointer, at, element))
+                self._fetch((pointer, behind + row * down.left), last, element)
 
     def _elements(self) -> tuple[Element, Element]:
         plan, task, own = self.layout.plan, self.layout.task, self.text.element

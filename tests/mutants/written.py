@@ -71,8 +71,8 @@ _tile.broken(
 _tile.broken(
     "tile-asks-for-no-last-line",
     "the last line that the next tile reads is not asked for",
-    "for place in (*range(a_line - 1, run, a_line), run):",
-    "for place in range(a_line - 1, run, a_line):",
+    "for place in (*range(first, last, a_line), last):",
+    "for place in range(first, last, a_line):",
     "::test_what_the_next_tile_reads_is_asked_for",
 )
 _tile.broken(
