@@ -17,6 +17,7 @@ from kernel_fuzz import (
     check_c,
     check_infinite,
     check_llvm,
+    point_by_point,
     sliding_case,
 )
 
@@ -25,6 +26,7 @@ from loopsched import compile as compiled
 from loopsched.base.errors import ProblemError
 from loopsched.base.machine_code import widest_vector
 from loopsched.codegen.c_text import CText
+from loopsched.codegen.choose import on_cores
 from loopsched.codegen.contraction import contractions, row_major, stored_shape
 from loopsched.codegen.element import BF16, FP32, Element
 from loopsched.codegen.engine import Engine
@@ -255,6 +257,30 @@ def test_windows_slide_where_that_is_fast_and_soon_compiled(
     (task,) = contractions(problem, {one.name: element for one in problem.tensors})
     both = task, task.swapped()
     assert [n for n in (1, 2, 4, 7) if any(window_plan(one, n, 16) for one in both)] == rows
+
+
+@pytest.mark.parametrize(("h", "r", "stride", "n"), [(30, 3, 3, 4), (14, 3, 2, 4), (12, 1, 2, 2)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_phases_of_a_stride_share_programs(
+    h: int, r: int, stride: int, n: int, threads: int
+) -> None:
+    """They differ in where they begin and in what lies in padding; many write zeros alone."""
+    problem = conv2d(
+        c=9, k=20, h=h, w=h, r=r, s=r, stride=stride, padding=r // 2, pass_="backward_data"
+    )
+    tasks = contractions(problem)
+    assert len(tasks) == stride**2
+    assert len({one.based() for one in tasks}) == n
+    arch = on_cores(load_arch("host"), threads)
+    kernel = compiled(problem, arch, threads=threads)
+    arrays = [
+        np.random.default_rng(at).integers(-3, 4, kernel.shapes[name]).astype("f4")
+        for at, name in enumerate(kernel.names)
+    ]
+    wanted = point_by_point(problem, dict(zip(kernel.names, arrays, strict=True)))
+    first, second, out = arrays
+    assert np.array_equal(kernel(first, second, out), wanted)
+    assert np.array_equal(kernel(first, kernel.pack(second)), wanted)
 
 
 def test_long_runs_are_copied() -> None:

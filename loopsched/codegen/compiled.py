@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from math import nan
+from operator import add
 from pathlib import Path
 from threading import RLock
 from time import perf_counter
@@ -67,11 +68,25 @@ class Part:
     packing: Part | None = None
     """What packs the second tensor, if it is given packed."""
     packed_bytes: int = 0
+    starts: tuple[int, ...] = ()
+    """Bytes from where its tensors begin to where it does; (): none."""
     place: int = field(init=False)
     """Address of its machine code."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "place", ctypes.cast(self.run, ctypes.c_void_p).value or 0)
+
+    def started(self, task: Contraction) -> Part:
+        """Give the same for a contraction that differs only in where its operands begin."""
+        starts = {one.name: one.offset * one.element.n_bytes for one in task.operands}
+        if not any(starts.values()):
+            return self
+        read = [starts[name] for name in self.tensors]
+        if not self.packing:
+            return replace(self, starts=tuple(read))
+        first, second, out = read
+        packing = replace(self.packing, starts=(first, second, 0))
+        return replace(self, packing=packing, starts=(first, 0, out))
 
 
 class How(NamedTuple):
@@ -266,18 +281,24 @@ class CompiledKernel:
             text = LlvmText(self.types.compute, self.core.lanes)
             general = General(text, self.problem, elements, steps, self.core.registers)
             tasks, found = [], build_any(general)
+        known: dict[Contraction, Part] = {}
         for task in tasks:
-            best = ranked(task, self.core, self.threads, given, n=self.how.measure)[
-                : self.how.measure
-            ]
-            parts = [
-                build(one, plan, cycles / self.core.hertz, (self.types.compute, self.core.lanes))
-                for cycles, one, plan in best
-            ]
-            found.append(parts[0] if len(parts) == 1 else self._fastest(parts, steps))
+            based = task.based()
+            if based not in known:
+                known[based] = self._best(based, steps, given)
+            found.append(known[based].started(task))
         if self.how.bias or self.how.relu:
             found.append(self._epilogue(steps))
         return found
+
+    def _best(
+        self, task: Contraction, steps: Mapping[str, Sequence[int]], given: str | None
+    ) -> Part:
+        """Compile a contraction as it is best cut."""
+        n, kind = self.how.measure, (self.types.compute, self.core.lanes)
+        best = ranked(task, self.core, self.threads, given, n=n)[:n]
+        parts = [build(one, plan, cycles / self.core.hertz, kind) for cycles, one, plan in best]
+        return parts[0] if len(parts) == 1 else self._fastest(parts, steps)
 
     def _epilogue(self, steps: Mapping[str, Sequence[int]]) -> Part:
         """Compile what follows the sums."""
@@ -420,6 +441,8 @@ class CompiledKernel:
 
     def _share(self, part: Part, addresses: Sequence[int]) -> None:
         """Run the jobs of a part on all threads."""
+        if part.starts:
+            addresses = [*map(add, addresses, part.starts)]
         n = part.n_jobs if part.n_jobs < self.threads else self.threads
         if n == 1:
             room = self._room(part.room)

@@ -97,6 +97,11 @@ class Contraction:
         """What is read, then what is written."""
         return self.left, self.right, self.out
 
+    def based(self) -> Contraction:
+        """The same with operands that begin where their first points lie."""
+        left, right, out = (replace(one, offset=0) for one in self.operands)
+        return replace(self, left=left, right=right, out=out)
+
     def swapped(self) -> Contraction:
         """The same with the two operands in the other order."""
         return replace(self, left=self.right, right=self.left)
@@ -329,8 +334,6 @@ class _Space:
         steps = {position: 1, turn: -by * cycle // step}
         holders = tuple(n for n, one in enumerate(self.tensors) if n and dim in one.dims)
         made.limits.append((_Line(dict(steps), shift), size, holders))
-        if not starts:  # no tap reaches it: zero by zero, whatever the other operand has
-            made.limits.append((_Line({}, -1), 1, tuple(range(1, len(self.tensors)))))
         made.replace(dim, steps, shift)
         made.lines[0][number] = _Line({position: step}, phase)
         return made
@@ -343,11 +346,19 @@ class _Space:
             for tensor, lines in zip(self.tensors, self.lines, strict=True)
         ]
         for line, size, holders in self.limits:
+            if _covers(line, self.sizes, size, inside=True):
+                continue
             if not holders or any(not set(line.steps) <= made[n].dims for n in holders):
                 raise NotImplementedError("no operand moves over all that the output's axis does")
             for place in holders:
                 guards = (*made[place].guards, _guard(line, size))
                 made[place] = replace(made[place], guards=guards)
+        if any(_never(guard, self.sizes) for one in made for guard in one.guards):
+            # No tap reaches it: zero by zero, once, whatever the operands have.
+            sizes = {dim: n if dim in made[0].dims else 1 for dim, n in self.sizes.items()}
+            nothing = (Guard((), -1, 1),)
+            read = (replace(one, offset=0, guards=nothing) for one in made[1:])
+            return Contraction(tuple(sizes.items()), made[0], *read)
         return Contraction(tuple(self.sizes.items()), *made)
 
     def operand(
@@ -372,6 +383,14 @@ class _Space:
 
 def _guard(line: _Line, size: int) -> Guard:
     return Guard(tuple(line.steps.items()), line.offset, size)
+
+
+def _never(guard: Guard, sizes: Mapping[str, int]) -> bool:
+    """Whether a guard holds at no point, as its ends tell."""
+    ends = [step * (sizes[dim] - 1) for dim, step in guard.steps]
+    low = guard.offset + sum(end for end in ends if end < 0)
+    high = guard.offset + sum(end for end in ends if end > 0)
+    return high < 0 or low >= guard.size
 
 
 def _covers(line: _Line, sizes: Mapping[str, int], size: int, *, inside: bool = False) -> bool:

@@ -24,8 +24,8 @@ _contraction.broken(
 _contraction.broken(
     "contraction-no-tap-still-multiplies",
     "where no tap reaches one of the operands is multiplied by zero",
-    "tuple(range(1, len(self.tensors)))",
-    "(1,)",
+    "if any(_never(guard, self.sizes)",
+    "if all(_never(guard, self.sizes)",
     "::test_what_no_tap_reaches_is_zero_whatever_the_weights_are",
 )
 _contraction.broken(
@@ -279,6 +279,13 @@ _trace.broken(
 )
 
 _compiled = In("codegen/compiled.py", "test_run.py")
+_compiled.broken(
+    "compiled-phases-begin-together",
+    "phases of a stride that share a program write to one place",
+    "starts=(first, 0, out))",
+    "starts=(first, 0, 0))",
+    "test_codegen.py::test_phases_of_a_stride_share_programs",
+)
 _compiled.broken(
     "compiled-elements-that-are-one",
     "an output of which elements are one is written in place",
