@@ -12,7 +12,7 @@ import pytest
 from loopsched import Problem, batched_gemm, conv2d, gemm, load_arch
 from loopsched.codegen.choose import Ranking, core_of, ranked, tiled
 from loopsched.codegen.contraction import Operand, contractions
-from loopsched.codegen.cost import Core, Model
+from loopsched.codegen.cost import NARROW_WAIT, Core, Model
 from loopsched.codegen.element import BF16, FP32
 from loopsched.codegen.plan import Plan, Walk
 
@@ -44,6 +44,22 @@ def test_counts_of_a_product(sum_block: int) -> None:
     assert found["copy"] == 60 * -(-100 // 16)  # rows of B, each of so many vectors
     assert found["run"] == 60 * 3  # in each panel
     assert found["gather"] == found["square"] == found["scatter"] == found["transpose"] == 0
+
+
+def test_counts_where_broadcasts_are_instructions() -> None:
+    """AVX2: a vector is half a line, and eight chains of sums are hardly enough."""
+    narrow = replace(CORE, lanes=8, registers=16, fma_per_cycle=2.0, load_per_cycle=2.0)
+    (task,) = contractions(gemm(m=64, n=8, k=1024))
+    walks = Walk(("M",), 0, 64), Walk(("N",), 0, 8), Walk(("K",), 0, 1024)
+    found = Model(task, narrow).counts(Plan((), *walks, 8, 8, packs_left=True))
+    assert found["spread"] == 64 * 1024
+    assert found["issue"] == 8 * 1024 * 4.5  # loads: eight elements and a vector
+    assert found["latency"] == pytest.approx(8 * 1024 * (4 + NARROW_WAIT - 4.5))
+    panel = 1024 * 8 * 4 / 64  # lines: all of L1, so that each tile reads them from L2
+    assert found["near"] == 8 * panel
+    half = Walk(("K",), 0, 512)
+    found = Model(task, narrow).counts(Plan((), *walks[:2], half, 4, 8, packs_left=True))
+    assert found["near"] == panel  # half of L1: the first tile of each block alone
 
 
 def test_lines_that_stores_cannot_wait_with() -> None:

@@ -149,6 +149,8 @@ def test_a_register_tile_leaves_room_for_its_operands(registers: int) -> None:
     tiles = register_tiles(replace(CORE, registers=registers))
     assert len(tiles) > 4
     assert all(rows * n + n + 1 <= registers for rows, n in tiles)
+    # Of 16, LLVM fills those left with broadcasts that one vector needs, and spills sums.
+    assert max(rows for rows, n in tiles if n == 1) == (8 if registers == 16 else 28)
 
 
 def test_blocks_of_columns_are_whole_tiles() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from loopsched.codegen.element import BF16, FP64, Element
+from loopsched.codegen.memory import LINE
 from loopsched.codegen.writer import Loop, Number, Writer
 
 _SUFFIXES = {"fp32": "ps", "fp64": "pd", "int32": "epi32", "bf16": "epi16", "int8": "epi8"}
@@ -26,6 +27,11 @@ WORDS = tuple(
 
 class CText(Writer):
     """A program in C with vector extensions; a mask is a number, a bit for each lane."""
+
+    def __init__(self, element: Element, lanes: int) -> None:
+        super().__init__(element, lanes)
+        self._n_first: dict[str, int] = {}
+        """Masks of first lanes: how many these are."""
 
     def text(self) -> str:
         needs_header = any("_mm" in one for one in self._declared.values())
@@ -138,22 +144,28 @@ class CText(Writer):
         self._lines.append(f"  for (num {index} = {start}; {index} < {stop}; {index} += {step}) {{")
         loop = Loop(index, carried)
         yield loop
-        # All at once: what follows one may be what another one was.
-        follow = [
-            self._new(self._types[new], new) if new in carried and new != old else new
-            for old, new in zip(carried, loop.next, strict=True)
-        ]
-        self._lines += [
-            f"  {old} = {new};" for old, new in zip(carried, follow, strict=True) if old != new
-        ]
+        self._set(carried, loop.next)
         self._lines.append("  }")
         loop.values = carried
 
     @contextmanager
-    def when(self, truth: str) -> Iterator[None]:
+    def when(self, truth: str, values: Sequence[str] = ()) -> Iterator[Loop]:
+        carried = [self._new(self._types[one], one) for one in values]
         self._lines.append(f"  if ({truth}) {{")
-        yield
+        branch = Loop(0, carried)
+        yield branch
+        self._set(carried, branch.next)
         self._lines.append("  }")
+
+    def _set(self, carried: Sequence[str], values: Sequence[str]) -> None:
+        """Give new values to what is carried, all at once: one may be what another one was."""
+        follow = [
+            self._new(self._types[new], new) if new in carried and new != old else new
+            for old, new in zip(carried, values, strict=True)
+        ]
+        self._lines += [
+            f"  {old} = {new};" for old, new in zip(carried, follow, strict=True) if old != new
+        ]
 
     # Vectors and masks
 
@@ -164,7 +176,11 @@ class CText(Writer):
         return self._new("one", str(value))
 
     def first_lanes(self, n: int) -> str | None:
-        return None if n >= self.lanes else f"{(1 << n) - 1}u"
+        if n >= self.lanes:
+            return None
+        mask = f"{(1 << n) - 1}u"
+        self._n_first[mask] = n
+        return mask
 
     def some_lanes(self, picks: Sequence[bool]) -> str | None:
         if all(picks):
@@ -331,6 +347,9 @@ class CText(Writer):
         value = self._narrowed(value, element)
         if mask is None:
             self._lines.append(f"  *({self._raw(element)}_at *){pointer} = {value};")
+        elif self._n_first.get(mask) and self.lanes * self.element.n_bytes < LINE:
+            n_bytes = self._n_first[mask] * element.n_bytes  # AMD's cores take 20 cycles to mask
+            self._lines.append(f"  memcpy({pointer}, &{value}, {n_bytes});")
         else:
             part = self._part(element, is_write=True)
             self._lines.append(f"  {part}({pointer}, {mask}, {value});")

@@ -99,11 +99,13 @@ def on_cores(arch: Arch, n_cores: int) -> Arch:
 def register_tiles(core: Core) -> list[tuple[int, int]]:
     """List register tiles (rows, vectors) whose sums, operands and broadcast fit registers.
 
-    Tiles of fewer sums than half the registers never keep the multipliers busier.
+    Tiles of fewer sums than half the registers never keep the multipliers busier.  Of 16
+    registers LLVM fills many with broadcasts that only one vector needs, and spills sums.
     """
     found = set()
     for n in (1, 2, 3, 4, 6):
         most = min((core.registers - 1 - n) // n, 14)
+        most = core.registers // 2 if n == 1 and core.is_narrow else most
         sizes = (most, 14, 12, 8, 7, 6, 4)
         found |= {(rows, n) for rows in sizes if core.registers // 2 <= rows * n <= most * n}
     return sorted(found | {(rows, 1) for rows in (14, 16, 28) if rows <= core.registers - 3})

@@ -23,6 +23,7 @@ from loopsched.codegen.plan import (
     merged_step,
     roles,
 )
+from loopsched.codegen.window import KEPT_TAPS, MOST_VECTORS
 
 # Cycles for one of each, fitted on a Zen 4 core (docs/running.md says to what).  A line is
 # counted where it comes from: L1 costs nothing, `_l2` is L2, `_l3` the last cache.
@@ -36,7 +37,7 @@ COSTS = {
     "square": 1.7,  # square of sums that is transposed to be written across
     "turn": 2.3,  # vector of sums written across
     "scatter": 3.5,  # sum written by itself
-    "near": 0.23,  # vector of the right operand from L2
+    "near": 0.23,  # line of the right operand from L2
     "rise": 0.3,  # line of the left operand from L2
     "many": 0.75,  # the same where a tile has more rows than L1 follows, or many packed ones
     "clash": 4.5,  # line of the left operand lost to others of its set while it is read
@@ -72,6 +73,19 @@ COSTS = {
 WIDE_COSTS = COSTS | {"spread": 0.12, "many": 0.9, "page": 2.7}
 """The same where two vectors of 64 bytes are multiplied in a cycle, so that less hides behind
 that; fitted to 130 problems on an Emerald Rapids core."""
+NARROW_COSTS = COSTS | {
+    "issue": 1.2,
+    "latency": 0.35,
+    "rise": 0.7,
+    "turn": 5.0,
+    "transpose": 80.0,
+    "ahead_dram": 10.0,
+    "pack_l3": 8.0,
+    "spill_dram": 35.0,
+}
+"""The same with the vectors of 32 bytes of AVX2, fitted to 40 problems on a Zen 3 core."""
+NARROW_WAIT = 2
+"""Cycles by which chains of sums are felt there before they are too short."""
 APART_READ = 2.3
 """Cycles to read a vector of every second element, two at a time."""
 
@@ -79,8 +93,11 @@ _COPIES = ("copy", "run", "gather", "apart", "transpose", "pack_l3", "pack_dram"
 _LEVELS = ("", "_l2", "_l3", "_dram")
 """Where a line comes from."""
 
+LEAST_BYTES = 4
+"""Of an element in a packed block."""
 HALVED_LANES = 16
 """Of a vector of 64 bytes in fp32."""
+NARROW_REGISTERS = 16
 PAGE = 4096
 LINE = 64
 MANY_PAGES = 64
@@ -121,6 +138,11 @@ class Core:
         """Lanes of vectors for windows: whole ones, and halves where two take as long."""
         has_halves = self.lanes == HALVED_LANES and not self.is_wide
         return (self.lanes, self.lanes // 2) if has_halves else (self.lanes,)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether broadcasts take an instruction each, and registers are few (AVX2)."""
+        return self.registers <= NARROW_REGISTERS
 
     @property
     def is_wide(self) -> bool:
@@ -173,6 +195,9 @@ class Model:
     def __init__(self, task: Contraction, core: Core) -> None:
         self.task, self.core = task, core
         self._costs = WIDE_COSTS if core.is_wide else COSTS
+        self._latency = core.fma_latency
+        if core.is_narrow:
+            self._costs, self._latency = NARROW_COSTS, core.fma_latency + NARROW_WAIT
         self.element_bytes = task.left.element.n_bytes
         kinds = roles(task)
         self._sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
@@ -258,7 +283,7 @@ class Model:
                             issue, wait = self._pace(plan, tall, vectors)
                             point = costs["issue"] * issue + costs["latency"] * wait
                             point += costs["clash"] * self._clashes(plan, rows, tall)
-                            pace += n * (point + costs["spread"] * tall * (vectors > 1))
+                            pace += n * (point + costs["spread"] * tall * self._spreads(vectors))
                             tiles += n * costs["tile"]
                             stores += n * self._stored(rows, cols, (tall, wide))[2]
             points = math.prod(self.task.size(dim) for dim in plan.sums.dims)
@@ -284,7 +309,11 @@ class Model:
         core, real = self.core, 1.0 if plan.packs_left else self._real
         loads = (tall + vectors) / max(2.0, core.load_per_cycle) + lines * LINE / core.wide_l2_rate
         issue = real * max(tall * vectors / core.fma_per_cycle, loads)
-        return issue, max(0.0, core.fma_latency - issue)
+        return issue, max(0.0, self._latency - issue)
+
+    def _spreads(self, vectors: int) -> bool:
+        """Whether elements of the left operand are spread by instructions of their own."""
+        return vectors > 1 or self.core.is_narrow
 
     def slid(self, plan: Plan, threads: int) -> float:
         """Estimate what the slowest thread takes for a window that slides."""
@@ -294,10 +323,14 @@ class Model:
         far, near = (task.size(dim) for dim in plan.sums.dims)
         vectors, halves = -(-across // plan.tile_cols), core.lanes // plan.tile_cols
         step = abs(task.right.step(plan.cols.dims[1]))
-        tiles = -(-down // plan.tile_rows)
-        reads = (step * (plan.tile_rows - 1) + far) * near
+        rows, taps = plan.tile_rows, far * near
+        tiles = -(-down // rows)
+        reads: float = (step * (rows - 1) + far) * near
         pace = reads / core.load_per_cycle if step == 1 else reads * APART_READ
-        sums = plan.tile_rows * far * near / core.fma_per_cycle
+        if taps > KEPT_TAPS or rows + taps >= core.registers:  # weights are read again
+            again = rows if rows > 1 or taps <= KEPT_TAPS else 1 / min(vectors, MOST_VECTORS)
+            pace += taps * again / core.load_per_cycle
+        sums = rows * taps / core.fma_per_cycle
         tile = max(sums, pace) / halves * self._costs["issue"]
         edges = min(vectors, 2)
         plane = tiles * (vectors * tile + edges * self._costs["edge"])
@@ -591,11 +624,12 @@ class Model:
         return self._packed_level(n_bytes, block.source)
 
     def _panel(self, plan: Plan, block: _Block, wide: int) -> Footprint:
-        """Give the vectors, or lines, that a register tile reads."""
+        """Give the lines of the right operand that a register tile reads."""
         if not plan.packs_right:
             return self._part(self.task.right, block.cols, wide, block.sums)
-        vectors = float(block.points[2] * -(-wide // self.core.lanes))
-        return Footprint(vectors, vectors * LINE, 0, 0, 0)
+        lanes = -(-wide // self.core.lanes) * self.core.lanes
+        n_bytes = float(block.points[2] * lanes * max(LEAST_BYTES, self.element_bytes))
+        return Footprint(n_bytes / LINE, n_bytes, 0, 0, 0)
 
     def _lift(self, plan: Plan, tall: int) -> str:
         """Name what lines of the left operand cost that L1 does not hold."""
@@ -666,8 +700,7 @@ class Model:
                 found["latency"] += each * n_tiles * depth * wait
             first = 0
             found["tile"] += n
-            if vectors > 1:
-                found["spread"] += n * depth * tall
+            found["spread"] += n * depth * tall * self._spreads(vectors)
             if level >= 1:
                 found[self._lift(plan, tall)] += n * left
             if pages > MANY_PAGES:

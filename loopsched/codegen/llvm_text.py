@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from loopsched.codegen.element import Element
+from loopsched.codegen.memory import LINE
 from loopsched.codegen.writer import Loop, Number, Writer
 
 _SIGNS = {"+": "add", "*": "mul", "/": "udiv", "%": "urem"}
@@ -127,14 +128,20 @@ class LlvmText(Writer):
         loop.values = list(loop.next) if is_sure else phis
 
     @contextmanager
-    def when(self, truth: str) -> Iterator[None]:
+    def when(self, truth: str, values: Sequence[str] = ()) -> Iterator[Loop]:
         self._count += 1
-        then, after = f"then{self._count}", f"end{self._count}"
+        then, after, before = f"then{self._count}", f"end{self._count}", self._label
         self._lines.append(f"  br i1 {truth}, label %{then}, label %{after}")
         self._open(then)
-        yield
+        branch = Loop(0, values)
+        yield branch
+        last = self._label
         self._lines.append(f"  br label %{after}")
         self._open(after)
+        for place, (old, new) in enumerate(zip(values, branch.next, strict=True)):
+            kind = self._types[old]
+            phi = f"phi {kind} [ {new}, %{last} ], [ {old}, %{before} ]"
+            branch.values[place] = self._new(phi, kind)
 
     def negated(self, truth: str) -> str:
         return self._new(f"xor i1 {truth}, true", "i1")
@@ -286,15 +293,13 @@ class LlvmText(Writer):
     def store(self, pointer: str, value: str, element: Element, mask: str | None = None) -> None:
         lanes, kind = self.lanes, self._kind(self.lanes, element)
         value = self._narrowed(value, element, lanes)
-        if mask is not None and mask.count("i1 1") == 1:
-            # LLVM 22 writes four bytes here where two or one are meant.
-            lane = mask.strip("<>").split(", ").index("i1 1")
-            one = self._new(f"extractelement {kind} {value}, i64 {lane}", element.llvm)
-            place = self.at(pointer, lane, element)
-            self._lines.append(
-                f"  store {element.llvm} {one}, ptr {place}, align {element.n_bytes}"
-            )
-            return
+        if mask is not None and mask[0] == "<":
+            picks = [one == "i1 1" for one in mask.strip("<>").split(", ")]
+            # A line's length is written with a mask.  LLVM 22 writes four bytes in place of a
+            # lane of two or one; what AVX2 has for masks takes AMD's cores 20 cycles.
+            if lanes * self.element.n_bytes < LINE or picks.count(True) == 1:
+                self._store_runs(pointer, value, element, picks)
+                return
         if mask is None:
             self._lines.append(f"  store {kind} {value}, ptr {pointer}, align {element.n_bytes}")
             return
@@ -308,15 +313,37 @@ class LlvmText(Writer):
             f"<{lanes} x i1> {mask})"
         )
 
+    def _store_runs(
+        self, pointer: str, value: str, element: Element, picks: Sequence[bool]
+    ) -> None:
+        """Write known lanes: as few vectors of two, four, ... as they fill, and single ones."""
+        kind, at = self._kind(len(picks), element), 0
+        while True in picks[at:]:
+            at = picks.index(True, at)
+            n = self.lanes
+            while not all(picks[at : at + n]) or at + n > len(picks):
+                n //= 2
+            if n > 1:
+                listed = ", ".join(f"i32 {lane}" for lane in range(at, at + n))
+                part = self._new(
+                    f"shufflevector {kind} {value}, {kind} poison, <{n} x i32> <{listed}>", ""
+                )
+            else:
+                part = self._new(f"extractelement {kind} {value}, i64 {at}", "")
+            place = self.at(pointer, at, element)
+            of = self._kind(n, element)
+            self._lines.append(f"  store {of} {part}, ptr {place}, align {element.n_bytes}")
+            at += n
+
     def load_one(self, pointer: str, element: Element, truth: str | None = None) -> str:
-        kind, before = element.llvm, self._label
         if truth is None:
+            kind = element.llvm
             raw = self._new(f"load {kind}, ptr {pointer}, align {element.n_bytes}", kind)
             return self._widened(raw, element, 1)
-        with self.when(truth):
-            found, inside = self.load_one(pointer, element), self._label
-        zero, own = self.number(0), self.element.llvm
-        return self._new(f"phi {own} [ {found}, %{inside} ], [ {zero}, %{before} ]", own)
+        zero = self.number(0)
+        with self.when(truth, [zero]) as branch:
+            branch.carry([self.load_one(pointer, element)])
+        return branch.values[0]
 
     def store_one(self, pointer: str, value: str, element: Element) -> None:
         value = self._narrowed(value, element, 1)

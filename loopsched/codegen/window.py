@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import reduce
+from itertools import product
 
-from loopsched.codegen.contraction import Contraction
+from loopsched.codegen.contraction import Contraction, Operand
 from loopsched.codegen.layout import Origin
-from loopsched.codegen.plan import Plan, Walk, roles
+from loopsched.codegen.plan import Plan, Walk, even, roles
 from loopsched.codegen.writer import Number, Writer
 
 Counting = tuple[tuple[bool, ...], ...]
 """At each step along one dimension of the sum, which points of a tile count."""
 
+Halves = dict[int, tuple[str, str]]
+"""Two vectors of a row whose elements belong to two taps in turn, by the first of these."""
+
 MOST_TAPS = 64
 KEPT_TAPS = 12
 """As many weights stay in registers."""
-MOST_ROWS = 4
-"""Of a tile whose weights do not: with more it is hardly faster, and takes LLVM twice as long."""
+MOST_VECTORS = 12
+"""That a row of a plane is computed in at once, where weights do not stay."""
+CHAINS = 8
+"""So many sums at once keep multipliers busy."""
 
 
 def window_plan(task: Contraction, rows: int, lanes: int) -> Plan | None:
@@ -35,9 +42,10 @@ def window_plan(task: Contraction, rows: int, lanes: int) -> Plan | None:
         return None
     if len(planes) < 2 or len(sums) != 2 or lanes == 1 or task.left.guards:
         return None
-    if taps > MOST_TAPS or (taps > KEPT_TAPS and rows > MOST_ROWS):
-        return None
     across, down = planes[:2]
+    is_one = task.size(down) <= rows and task.size(across) <= lanes
+    if taps > MOST_TAPS or (taps > KEPT_TAPS and rows > 1 and not is_one):
+        return None
     pairs = ({down, sums[0]}, {across, sums[1]})
     if task.out.step(across) != 1 or task.size(across) < 2:
         return None
@@ -54,7 +62,9 @@ class Window:
     """Writes the function of a contraction that `window_plan` has cut.
 
     Each job is a plane.  A tile has some rows of one vector: what is read of the
-    right operand serves all of its rows.
+    right operand serves all of its rows.  Where registers do not keep the weights,
+    it has vectors of one row instead, for which weights are read once, unless a tile
+    is a whole plane.
 
     Parameters
     ----------
@@ -95,31 +105,33 @@ class Window:
 
     def _plane(self, left: str, right: str, out: str) -> None:
         text, task = self.text, self.task
-        steps = [
-            (far, near)
-            for far in range(task.size(self.far))
-            for near in range(task.size(self.near))
+        n_far, n_near = task.size(self.far), task.size(self.near)
+        is_kept = n_far * n_near <= KEPT_TAPS
+        if not is_kept and self.plan.tile_rows == 1:
+            with text.loop(0, task.size(self.down)) as down:
+                for cols, near_ok in self._alike(self.across, self.near, self._wide * text.lanes):
+                    with text.loop(*cols) as along:
+                        self._strip((left, right, out), (down.index, along.index), near_ok)
+            return
+        rows = [
+            text.at(left, far * task.left.step(self.far), task.left.element) for far in range(n_far)
         ]
-        self.places = {
-            (far, near): text.at(
-                left,
-                far * task.left.step(self.far) + near * task.left.step(self.near),
-                task.left.element,
-            )
-            for far, near in steps
+        self.kept = {
+            (far, near): self._weight(rows[far], near)
+            for far, near in product(range(n_far) if is_kept else (), range(n_near))
         }
-        self.kept = {}
-        if len(steps) <= KEPT_TAPS:
-            self.kept = {one: self._weight(one) for one in steps}
-        for rows, far_ok in self._alike(self.down, self.far, self.plan.tile_rows):
-            with text.loop(*rows) as down:
+        for tile, far_ok in self._alike(self.down, self.far, self.plan.tile_rows):
+            with text.loop(*tile) as down:
                 for cols, near_ok in self._alike(self.across, self.near, text.lanes):
                     with text.loop(*cols) as along:
-                        self._tile(right, out, (down.index, along.index), (far_ok, near_ok))
+                        at = down.index, along.index
+                        self._tile((rows, right, out), at, (far_ok, near_ok))
 
-    def _weight(self, step: tuple[int, int]) -> str:
-        text, element = self.text, self.task.left.element
-        return text.spread(text.load_one(self.places[step], element))
+    def _weight(self, row: str, near: int) -> str:
+        """Read a weight of a row of them."""
+        text, left = self.text, self.task.left
+        place = text.at(row, near * left.step(self.near), left.element)
+        return text.spread(text.load_one(place, left.element))
 
     def _alike(self, dim: str, tap: str, each: int) -> list[tuple[tuple[int, int, int], Counting]]:
         """Cut a dimension into runs of tiles, each with its points that count at each tap."""
@@ -145,67 +157,130 @@ class Window:
         return found
 
     def _tile(
-        self, right: str, out: str, at: tuple[Number, Number], counting: tuple[Counting, Counting]
+        self,
+        pointers: tuple[list[str], str, str],
+        at: tuple[Number, Number],
+        counting: tuple[Counting, Counting],
     ) -> None:
         """Write a tile: rows of one vector."""
-        text, task = self.text, self.task
-        far_ok, near_ok = counting
-        n_rows, n_cols = len(far_ok[0]), len(near_ok[0])
-        place = text.add(
-            *(
-                text.mul(one, task.right.step(dim))
-                for one, dim in zip(at, (self.down, self.across), strict=True)
-            )
-        )
-        right = text.at(right, place, task.right.element)
+        text, operand, (far_ok, near_ok) = self.text, self.task.right, counting
+        rows, right, out = pointers
+        right, out = self._moved(right, operand, at), self._moved(out, self.task.out, at)
         users: dict[int, list[tuple[int, int]]] = {}
-        for row in range(n_rows):
+        for row in range(len(far_ok[0])):
             for far, is_inside in enumerate(far_ok):
                 if is_inside[row]:
-                    offset = row * task.right.step(self.down) + far * task.right.step(self.far)
+                    offset = row * operand.step(self.down) + far * operand.step(self.far)
                     users.setdefault(offset, []).append((row, far))
-        totals = [text.zero()] * n_rows
+        totals = [text.zero()] * len(far_ok[0])
         for offset in sorted(users):
-            for near, vector in self._vectors(right, offset, near_ok):
+            line, halves = text.at(right, offset, operand.element), Halves()
+            for near in range(len(near_ok)):
+                vector = self._vector(line, near, near_ok, halves)
+                if not vector:
+                    continue
                 for row, far in users[offset]:
-                    weight = self.kept.get((far, near)) or self._weight((far, near))
+                    weight = self.kept.get((far, near)) or self._weight(rows[far], near)
                     totals[row] = text.fma(weight, vector, totals[row])
-        mask = text.first_lanes(n_cols)
         for row, total in enumerate(totals):
-            place = text.add(
-                text.mul(at[0], task.out.step(self.down)), at[1], row * task.out.step(self.down)
-            )
-            text.store(text.at(out, place, task.out.element), total, task.out.element, mask)
+            self._store(out, row * self.task.out.step(self.down), total, len(near_ok[0]))
 
-    def _vectors(self, right: str, offset: int, near_ok: Counting) -> Iterator[tuple[int, str]]:
-        """Read what each tap needs of a row; nothing that lies in padding is read."""
+    def _moved(self, pointer: str, operand: Operand, at: tuple[Number, Number]) -> str:
+        """Find a point of a plane: down and across."""
+        text, steps = self.text, (operand.step(self.down), operand.step(self.across))
+        return text.at(pointer, text.add(*map(text.mul, at, steps)), operand.element)
+
+    def _store(self, out: str, offset: int, total: str, n: int) -> None:
+        text, element = self.text, self.task.out.element
+        text.store(text.at(out, offset, element), total, element, text.first_lanes(n))
+
+    @property
+    def _wide(self) -> int:
+        """Vectors of a strip."""
+        return even(-(-self.task.size(self.across) // self.text.lanes), MOST_VECTORS)[0][0]
+
+    def _strip(
+        self, pointers: tuple[str, str, str], at: tuple[Number, Number], near_ok: Counting
+    ) -> None:
+        """Write some vectors of a row; the rows of the window are a loop.
+
+        A sum has several chains where vectors are few.
+        """
+        text, task, lanes = self.text, self.task, self.text.lanes
+        left, right, out = pointers
+        right, out = self._moved(right, task.right, at), self._moved(out, task.out, at)
+        parts = [
+            tuple(inside[start : start + lanes] for inside in near_ok)
+            for start in range(0, len(near_ok[0]), lanes)
+        ]
+        chains = min(len(near_ok), max(1, CHAINS // len(parts)))
+        with text.loop(0, task.size(self.far), 1, [text.zero()] * (len(parts) * chains)) as loop:
+            far, totals = loop.index, loop.values
+            weights = text.at(left, text.mul(far, task.left.step(self.far)), task.left.element)
+            line = text.at(right, text.mul(far, task.right.step(self.far)), task.right.element)
+            truth = self._is_inside(at[0], far)
+            if truth is None:
+                loop.carry(self._products(weights, line, parts, totals))
+            else:
+                with text.when(truth, totals) as branch:
+                    branch.carry(self._products(weights, line, parts, totals))
+                loop.carry(branch.values)
+        for number, part in enumerate(parts):
+            total = reduce(text.plus, loop.values[number :: len(parts)])
+            self._store(out, number * lanes, total, len(part[0]))
+
+    def _products(
+        self, weights: str, line: str, parts: Sequence[Counting], totals: Sequence[str]
+    ) -> list[str]:
+        """Multiply vectors of a row by a row of the window."""
+        text, operand, made, n = self.text, self.task.right, list(totals), len(parts)
+        step = text.lanes * operand.step(self.across)
+        places = [text.at(line, number * step, operand.element) for number in range(n)]
+        halves = [Halves() for _ in parts]
+        for near in range(len(parts[0])):
+            weight = self._weight(weights, near)
+            for number, part in enumerate(parts):
+                vector = self._vector(places[number], near, part, halves[number])
+                if vector:
+                    at = (near * n + number) % len(made)
+                    made[at] = text.fma(weight, vector, made[at])
+        return made
+
+    def _is_inside(self, row: Number, far: Number) -> str | None:
+        """Say whether a row of the right operand does not lie in padding; None: no row does."""
+        text, truth = self.text, None
+        for guard in self.task.right.guards:
+            steps = guard.step(self.down), guard.step(self.far)
+            if any(steps):
+                place = text.add(guard.offset, *map(text.mul, (row, far), steps))
+                here = text.inside(place, guard.size)
+                truth = here if truth is None else text.both(truth, here)
+        return truth
+
+    def _vector(self, line: str, near: int, near_ok: Counting, halves: Halves) -> str | None:
+        """Read what a tap needs of a row; nothing that lies in padding is read."""
         text, operand, lanes = self.text, self.task.right, self.text.lanes
-        step, by = operand.step(self.across), operand.step(self.near)
-        halves: dict[int, tuple[str, str]] = {}
-        for near, inside in enumerate(near_ok):
-            if not any(inside):
-                continue
-            place = text.at(right, offset + near * by, operand.element)
-            if step != 2 or by != 1:
-                mask = text.some_lanes([*inside, *[False] * (lanes - len(inside))])
-                yield near, text.load(place, operand.element, mask, step)
-                continue
-            first = near // 4 * 4
-            if first not in halves:
-                halves[first] = self._halves(right, offset + first, near_ok[first : first + 4])
-            vector = text.picked(*halves[first], near % 2, 2)
-            if first < near - 1:  # a lane further
-                last = text.zero()
-                if len(inside) == lanes and inside[-1]:
-                    last = text.spread(
-                        text.load_one(
-                            text.at(place, (lanes - 1) * step, operand.element), operand.element
-                        )
-                    )
-                vector = text.picked(vector, last, 1, 1)
-            yield near, vector
+        step, by, inside = operand.step(self.across), operand.step(self.near), near_ok[near]
+        if not any(inside):
+            return None
+        place = text.at(line, near * by, operand.element)
+        if step != 2 or by != 1:
+            mask = text.some_lanes([*inside, *[False] * (lanes - len(inside))])
+            return text.load(place, operand.element, mask, step)
+        first = near // 4 * 4
+        if first not in halves:
+            here = text.at(line, first, operand.element)
+            halves[first] = self._halves(here, near_ok[first : first + 4])
+        vector = text.picked(*halves[first], near % 2, 2)
+        if first >= near - 1:
+            return vector
+        last = text.zero()  # a lane further
+        if len(inside) == lanes and inside[-1]:
+            end = text.at(place, (lanes - 1) * step, operand.element)
+            last = text.spread(text.load_one(end, operand.element))
+        return text.picked(vector, last, 1, 1)
 
-    def _halves(self, right: str, offset: int, taps: Counting) -> tuple[str, str]:
+    def _halves(self, place: str, taps: Counting) -> tuple[str, str]:
         """Read two vectors whose elements belong to two taps in turn.
 
         Two taps further, elements are those of the next lane.
@@ -215,9 +290,9 @@ class Window:
         for tap, inside in enumerate(taps):
             for lane, is_inside in enumerate(inside):
                 read[2 * lane + tap] |= is_inside
-        vectors = (
+        one, other = (
             text.load(
-                text.at(right, offset + start, element),
+                text.at(place, start, element),
                 element,
                 text.some_lanes(read[start : start + lanes]),
             )
@@ -225,4 +300,4 @@ class Window:
             else text.zero()
             for start in (0, lanes)
         )
-        return next(vectors), next(vectors)
+        return one, other

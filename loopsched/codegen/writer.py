@@ -13,7 +13,7 @@ Number = int | str
 
 
 class Loop:
-    """A loop that is being written: its index, and the values that it carries along."""
+    """A loop or branch that is being written: its index, and the values that it carries along."""
 
     def __init__(self, index: Number, values: Sequence[str]) -> None:
         self.index = index
@@ -169,8 +169,8 @@ class Writer(ABC):
         """Write a loop that may run any number of times."""
 
     @abstractmethod
-    def when(self, truth: str) -> AbstractContextManager[None]:
-        """Write statements that run only if something holds; no value leaves them."""
+    def when(self, truth: str, values: Sequence[str] = ()) -> AbstractContextManager[Loop]:
+        """Write statements that run only if something holds; what they carry is known after."""
 
     # Vectors and masks
 

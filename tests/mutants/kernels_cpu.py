@@ -59,6 +59,20 @@ _choose.broken(
     "::test_counts_of_a_product",
 )
 _choose.broken(
+    "choose-short-vectors-fill-lines",
+    "a vector of 32 bytes fills a line of a packed block",
+    "lanes * max(LEAST_BYTES, self.element_bytes))",
+    "lanes * 2 * max(LEAST_BYTES, self.element_bytes))",
+    "::test_counts_where_broadcasts_are_instructions",
+)
+_choose.broken(
+    "choose-broadcasts-free",
+    "broadcasts that one vector needs take no instruction, whatever the registers",
+    "return vectors > 1 or self.core.is_narrow",
+    "return vectors > 1",
+    "::test_counts_where_broadcasts_are_instructions",
+)
+_choose.broken(
     "choose-burst-of-all",
     "stores wait for none of the lines that a tile writes",
     "max(0, tall * vectors - MOST_WAITING)",
