@@ -23,7 +23,7 @@ from loopsched.codegen.plan import (
     merged_step,
     roles,
 )
-from loopsched.codegen.window import KEPT_TAPS, MOST_VECTORS
+from loopsched.codegen.window import KEPT_TAPS, strip_vectors
 
 # Cycles for one of each, fitted on a Zen 4 core (docs/running.md says to what).  A line is
 # counted where it comes from: L1 costs nothing, `_l2` is L2, `_l3` the last cache.
@@ -68,6 +68,7 @@ COSTS = {
     "apart": 5.9,  # vector of every second element copied
     "transpose": 180.0,  # square that a copy transposes
     "edge": 30.0,  # tile of a window at the edge of its plane
+    "strip": 5.0,  # rows of a plane that the same rows of a strip meet, begun
     "pass": 1.5,  # line that a window reads or writes outside L2
 }
 WIDE_COSTS = COSTS | {"spread": 0.12, "many": 0.9, "page": 2.7}
@@ -86,6 +87,8 @@ NARROW_COSTS = COSTS | {
 """The same with the vectors of 32 bytes of AVX2, fitted to 40 problems on a Zen 3 core."""
 NARROW_WAIT = 2
 """Cycles by which chains of sums are felt there before they are too short."""
+CROSSING = 0.9
+"""Share of a window's vectors, as large as lines, that cross one and take two loads."""
 APART_READ = 2.3
 """Cycles to read a vector of every second element, two at a time."""
 
@@ -326,14 +329,21 @@ class Model:
         rows, taps = plan.tile_rows, far * near
         tiles = -(-down // rows)
         reads: float = (step * (rows - 1) + far) * near
-        pace = reads / core.load_per_cycle if step == 1 else reads * APART_READ
+        if step == 1:  # most cross lines
+            n_bytes = plan.tile_cols * max(LEAST_BYTES, self.element_bytes)
+            reads *= (1 + CROSSING * n_bytes / LINE) / core.load_per_cycle
+        else:
+            reads *= APART_READ
+        wide, begun = 1, 0.0
+        if taps > KEPT_TAPS:
+            wide = strip_vectors(across, rows, plan.tile_cols)
+            begun = (2 * rows - 1) * self._costs["strip"] * vectors / wide
         if taps > KEPT_TAPS or rows + taps >= core.registers:  # weights are read again
-            again = rows if rows > 1 or taps <= KEPT_TAPS else 1 / min(vectors, MOST_VECTORS)
-            pace += taps * again / core.load_per_cycle
+            reads += taps * rows / wide / core.load_per_cycle
         sums = rows * taps / core.fma_per_cycle
-        tile = max(sums, pace) / halves * self._costs["issue"]
+        tile = max(sums, reads) / halves * self._costs["issue"]
         edges = min(vectors, 2)
-        plane = tiles * (vectors * tile + edges * self._costs["edge"])
+        plane = tiles * (vectors * tile + begun + edges * self._costs["edge"])
         lines = (down * across * (1 + step**2)) * self.element_bytes / LINE
         if jobs * lines * LINE > core.l2_bytes:
             plane += lines * self._costs["pass"]

@@ -15,14 +15,20 @@ from loopsched.codegen.writer import Number, Writer
 Counting = tuple[tuple[bool, ...], ...]
 """At each step along one dimension of the sum, which points of a tile count."""
 
+Pairs = list[tuple[int, int]]
+"""Rows of a tile, each with a row of the window."""
+
 Halves = dict[int, tuple[str, str]]
 """Two vectors of a row whose elements belong to two taps in turn, by the first of these."""
 
 MOST_TAPS = 64
 KEPT_TAPS = 12
 """As many weights stay in registers."""
+REGISTERS = {16: 32}
+"""By the lanes of a vector; of others 16, of which a strip needs some for its operands."""
 MOST_VECTORS = 12
-"""That a row of a plane is computed in at once, where weights do not stay."""
+MOST_WRITTEN = 1000
+"""Multiply-adds in the code of a plane, which take LLVM 0.2 ms each; others count for more."""
 CHAINS = 8
 """So many sums at once keep multipliers busy."""
 
@@ -43,8 +49,7 @@ def window_plan(task: Contraction, rows: int, lanes: int) -> Plan | None:
     if len(planes) < 2 or len(sums) != 2 or lanes == 1 or task.left.guards:
         return None
     across, down = planes[:2]
-    is_one = task.size(down) <= rows and task.size(across) <= lanes
-    if taps > MOST_TAPS or (taps > KEPT_TAPS and rows > 1 and not is_one):
+    if taps > MOST_TAPS:
         return None
     pairs = ({down, sums[0]}, {across, sums[1]})
     if task.out.step(across) != 1 or task.size(across) < 2:
@@ -53,9 +58,30 @@ def window_plan(task: Contraction, rows: int, lanes: int) -> Plan | None:
         return None  # no instruction reads such elements that lie apart
     if any({dim for dim, _ in guard.steps} not in pairs for guard in task.right.guards):
         return None
+    n_vectors, n_tiles = (-(-task.size(dim) // n) for dim, n in ((across, lanes), (down, rows)))
+    if taps <= KEPT_TAPS:  # tiles for every edge
+        written = 2 * rows * taps * min(3, n_vectors) * min(3, n_tiles)
+    else:
+        wide = strip_vectors(task.size(across), rows, lanes)
+        written = rows**2 * task.size(sums[1]) * min(n_vectors, 3 * wide)
+        written *= 1 if task.right.step(across) == 1 else 6
+    if written > MOST_WRITTEN and rows > 1:
+        return None
     batch = tuple(dim for dim, _ in task.sizes if dim in task.out.dims - {down, across})
     cols, taps_walk = Walk((down, across), 0, rows), Walk(tuple(sums), 0, task.size(sums[0]))
     return Plan(batch, Walk(()), cols, taps_walk, rows, lanes, packs_right=False, slides=True)
+
+
+def strip_vectors(across: int, rows: int, lanes: int) -> int:
+    """Say how many vectors of a plane's rows are computed at once where weights do not stay.
+
+    Examples
+    --------
+    >>> strip_vectors(56, 1, 8), strip_vectors(56, 4, 8), strip_vectors(7, 4, 16)
+    (7, 2, 1)
+    """
+    most = min(MOST_VECTORS, (REGISTERS.get(lanes, 16) - 1 - rows) // rows)
+    return even(-(-across // lanes), max(1, most))[0][0]
 
 
 class Window:
@@ -63,8 +89,8 @@ class Window:
 
     Each job is a plane.  A tile has some rows of one vector: what is read of the
     right operand serves all of its rows.  Where registers do not keep the weights,
-    it has vectors of one row instead, for which weights are read once, unless a tile
-    is a whole plane.
+    it is a strip instead, of several vectors: each weight that is read serves all of
+    them, and rows of the window that the same rows of the tile meet are a loop.
 
     Parameters
     ----------
@@ -106,26 +132,22 @@ class Window:
     def _plane(self, left: str, right: str, out: str) -> None:
         text, task = self.text, self.task
         n_far, n_near = task.size(self.far), task.size(self.near)
-        is_kept = n_far * n_near <= KEPT_TAPS
-        if not is_kept and self.plan.tile_rows == 1:
-            with text.loop(0, task.size(self.down)) as down:
-                for cols, near_ok in self._alike(self.across, self.near, self._wide * text.lanes):
-                    with text.loop(*cols) as along:
-                        self._strip((left, right, out), (down.index, along.index), near_ok)
+        if n_far * n_near > KEPT_TAPS:
+            self._strips(left, right, out)
             return
         rows = [
             text.at(left, far * task.left.step(self.far), task.left.element) for far in range(n_far)
         ]
-        self.kept = {
+        weights = {
             (far, near): self._weight(rows[far], near)
-            for far, near in product(range(n_far) if is_kept else (), range(n_near))
+            for far, near in product(range(n_far), range(n_near))
         }
         for tile, far_ok in self._alike(self.down, self.far, self.plan.tile_rows):
             with text.loop(*tile) as down:
                 for cols, near_ok in self._alike(self.across, self.near, text.lanes):
                     with text.loop(*cols) as along:
                         at = down.index, along.index
-                        self._tile((rows, right, out), at, (far_ok, near_ok))
+                        self._tile((right, out), at, (far_ok, near_ok), weights)
 
     def _weight(self, row: str, near: int) -> str:
         """Read a weight of a row of them."""
@@ -158,13 +180,14 @@ class Window:
 
     def _tile(
         self,
-        pointers: tuple[list[str], str, str],
+        pointers: tuple[str, str],
         at: tuple[Number, Number],
         counting: tuple[Counting, Counting],
+        weights: dict[tuple[int, int], str],
     ) -> None:
         """Write a tile: rows of one vector."""
         text, operand, (far_ok, near_ok) = self.text, self.task.right, counting
-        rows, right, out = pointers
+        right, out = pointers
         right, out = self._moved(right, operand, at), self._moved(out, self.task.out, at)
         users: dict[int, list[tuple[int, int]]] = {}
         for row in range(len(far_ok[0])):
@@ -180,8 +203,7 @@ class Window:
                 if not vector:
                     continue
                 for row, far in users[offset]:
-                    weight = self.kept.get((far, near)) or self._weight(rows[far], near)
-                    totals[row] = text.fma(weight, vector, totals[row])
+                    totals[row] = text.fma(weights[far, near], vector, totals[row])
         for row, total in enumerate(totals):
             self._store(out, row * self.task.out.step(self.down), total, len(near_ok[0]))
 
@@ -194,55 +216,106 @@ class Window:
         text, element = self.text, self.task.out.element
         text.store(text.at(out, offset, element), total, element, text.first_lanes(n))
 
-    @property
-    def _wide(self) -> int:
-        """Vectors of a strip."""
-        return even(-(-self.task.size(self.across) // self.text.lanes), MOST_VECTORS)[0][0]
+    def _strips(self, left: str, right: str, out: str) -> None:
+        text, size, lanes = self.text, self.task.size(self.down), self.text.lanes
+        rows = min(self.plan.tile_rows, size)
+        wide = strip_vectors(self.task.size(self.across), rows, lanes) * lanes
+        with text.loop(0, size, rows) as down:
+            # The last one computes some rows again, lest there are two kinds.
+            row = text.least(down.index, size - rows) if size % rows else down.index
+            for cols, near_ok in self._alike(self.across, self.near, wide):
+                parts = [
+                    tuple(inside[start : start + lanes] for inside in near_ok)
+                    for start in range(0, len(near_ok[0]), lanes)
+                ]
+                with text.loop(*cols) as along:
+                    self._strip((left, right, out), (row, along.index), (rows, parts))
 
     def _strip(
-        self, pointers: tuple[str, str, str], at: tuple[Number, Number], near_ok: Counting
+        self,
+        pointers: tuple[str, str, str],
+        at: tuple[Number, Number],
+        shape: tuple[int, Sequence[Counting]],
     ) -> None:
-        """Write some vectors of a row; the rows of the window are a loop.
-
-        A sum has several chains where vectors are few.
-        """
-        text, task, lanes = self.text, self.task, self.text.lanes
+        """Write some vectors of some rows; a sum has several chains where they are few."""
+        text, task, (rows, parts) = self.text, self.task, shape
         left, right, out = pointers
         right, out = self._moved(right, task.right, at), self._moved(out, task.out, at)
-        parts = [
-            tuple(inside[start : start + lanes] for inside in near_ok)
-            for start in range(0, len(near_ok[0]), lanes)
-        ]
-        chains = min(len(near_ok), max(1, CHAINS // len(parts)))
-        with text.loop(0, task.size(self.far), 1, [text.zero()] * (len(parts) * chains)) as loop:
-            far, totals = loop.index, loop.values
-            weights = text.at(left, text.mul(far, task.left.step(self.far)), task.left.element)
-            line = text.at(right, text.mul(far, task.right.step(self.far)), task.right.element)
-            truth = self._is_inside(at[0], far)
-            if truth is None:
-                loop.carry(self._products(weights, line, parts, totals))
-            else:
-                with text.when(truth, totals) as branch:
-                    branch.carry(self._products(weights, line, parts, totals))
-                loop.carry(branch.values)
-        for number, part in enumerate(parts):
-            total = reduce(text.plus, loop.values[number :: len(parts)])
-            self._store(out, number * lanes, total, len(part[0]))
+        each = len(parts) * min(len(parts[0]), max(1, CHAINS // (rows * len(parts))))
+        totals = [[text.zero()] * each for _ in range(rows)]
+        for pairs, n in self._met(rows):
+            first = pairs[0][0]
+            with text.loop(0, n, 1, [one for row, _ in pairs for one in totals[row]]) as loop:
+                taps = [text.add(loop.index, far) for _, far in pairs]
+                line = text.at(
+                    right,
+                    text.add(
+                        first * task.right.step(self.down),
+                        text.mul(taps[0], task.right.step(self.far)),
+                    ),
+                    task.right.element,
+                )
+                weights = [
+                    text.at(left, text.mul(tap, task.left.step(self.far)), task.left.element)
+                    for tap in taps
+                ]
+                truth = self._is_inside(text.add(at[0], first), taps[0])
+                if truth is None:
+                    loop.carry(self._products(weights, line, parts, loop.values))
+                else:
+                    with text.when(truth, loop.values) as branch:
+                        branch.carry(self._products(weights, line, parts, loop.values))
+                    loop.carry(branch.values)
+            for number, (row, _) in enumerate(pairs):
+                totals[row] = loop.values[number * each : (number + 1) * each]
+        step = task.out.step(self.down)
+        for row, (number, part) in product(range(rows), enumerate(parts)):
+            total = reduce(text.plus, totals[row][number :: len(parts)])
+            self._store(out, row * step + number * text.lanes, total, len(part[0]))
+
+    def _met(self, rows: int) -> list[tuple[Pairs, int]]:
+        """List the rows of the right operand that those of a tile meet, each at a tap.
+
+        Those that follow each other and are met by the same rows, a tap further each
+        time, are one: the first, and how many.
+        """
+        right = self.task.right
+        moves = [(right.step(self.down), right.step(self.far))]
+        moves += [(one.step(self.down), one.step(self.far)) for one in right.guards]
+        met: dict[tuple[int, ...], Pairs] = {}
+        for row, far in product(range(rows), range(self.task.size(self.far))):
+            place = tuple(row * down + far * on for down, on in moves)
+            met.setdefault(place, []).append((row, far))
+        found: list[tuple[Pairs, int]] = []
+        for _, pairs in sorted(met.items()):
+            if found:
+                begun, n = found[-1]
+                if pairs == [(row, far + n) for row, far in begun]:
+                    found[-1] = begun, n + 1
+                    continue
+            found.append((pairs, 1))
+        return found
 
     def _products(
-        self, weights: str, line: str, parts: Sequence[Counting], totals: Sequence[str]
+        self,
+        weights: Sequence[str],
+        line: str,
+        parts: Sequence[Counting],
+        totals: Sequence[str],
     ) -> list[str]:
-        """Multiply vectors of a row by a row of the window."""
+        """Multiply vectors of a row by rows of the window, one for each row of the tile."""
         text, operand, made, n = self.text, self.task.right, list(totals), len(parts)
-        step = text.lanes * operand.step(self.across)
+        step, each = text.lanes * operand.step(self.across), len(totals) // len(weights)
         places = [text.at(line, number * step, operand.element) for number in range(n)]
         halves = [Halves() for _ in parts]
         for near in range(len(parts[0])):
-            weight = self._weight(weights, near)
+            spread = [self._weight(one, near) for one in weights]
             for number, part in enumerate(parts):
                 vector = self._vector(places[number], near, part, halves[number])
-                if vector:
-                    at = (near * n + number) % len(made)
+                if not vector:
+                    continue
+                for row, weight in enumerate(spread):
+                    at = row * each + (near * n + number) % each
                     made[at] = text.fma(weight, vector, made[at])
         return made
 
