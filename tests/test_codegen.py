@@ -26,7 +26,8 @@ from loopsched import compile as compiled
 from loopsched.base.errors import ProblemError
 from loopsched.base.machine_code import widest_vector
 from loopsched.codegen.c_text import CText
-from loopsched.codegen.choose import on_cores
+from loopsched.codegen.choose import core_of
+from loopsched.codegen.compiled import CompiledKernel, How
 from loopsched.codegen.contraction import contractions, row_major, stored_shape
 from loopsched.codegen.element import BF16, FP32, Element
 from loopsched.codegen.engine import Engine
@@ -246,7 +247,8 @@ def test_what_the_next_tile_reads_is_asked_for(sizes: dict[str, int], read: list
         (5, 1, FP32, [1, 2, 4, 7]),
         (7, 1, FP32, [1, 2, 4]),
         (7, 2, FP32, [1, 2]),
-        (9, 1, FP32, []),
+        (9, 1, FP32, [1, 2, 4, 7]),
+        (31, 1, FP32, [1, 2, 4]),
         (3, 3, FP32, [1, 2, 4, 7]),
         (3, 3, BF16, []),  # read one by one
         (3, 2, BF16, [1, 2, 4, 7]),
@@ -259,6 +261,9 @@ def test_windows_slide_where_that_is_fast_and_soon_compiled(
     (task,) = contractions(problem, {one.name: element for one in problem.tensors})
     both = task, task.swapped()
     assert [n for n in (1, 2, 4, 7) if any(window_plan(one, n, 16) for one in both)] == rows
+    long = conv2d(c=8, k=8, groups=8, h=2, w=1000, r=2, s=500)  # 500 taps for each vector
+    (task,) = contractions(long)
+    assert not any(window_plan(one, 1, 16) for one in (task, task.swapped()))
 
 
 @pytest.mark.parametrize(("h", "r", "stride", "n"), [(30, 3, 3, 4), (14, 3, 2, 4), (12, 1, 2, 2)])
@@ -273,8 +278,7 @@ def test_phases_of_a_stride_share_programs(
     tasks = contractions(problem)
     assert len(tasks) == stride**2
     assert len({one.based() for one in tasks}) == n
-    arch = on_cores(load_arch("host"), threads)
-    kernel = compiled(problem, arch, threads=threads)
+    kernel = CompiledKernel(problem, core_of(load_arch("host"), 4)[0], "fp32", How(threads))
     arrays = [
         np.random.default_rng(at).integers(-3, 4, kernel.shapes[name]).astype("f4")
         for at, name in enumerate(kernel.names)
@@ -303,7 +307,10 @@ def test_part_of_a_vector_is_written() -> None:
 
 
 def test_short_vectors_ask_once() -> None:
-    """A tile of 32-byte vectors asks for what it writes before its sum, and for nothing else."""
+    """A tile of 32-byte vectors asks for what it writes before its sum, and for nothing else.
+
+    Its sum is unrolled by four: its steps are short.
+    """
     (task,) = contractions(gemm(m=48, n=16, k=64))
     text = LlvmText(FP32, 8)
     walks = (Walk((dim,), 0, size) for dim, size in task.sizes)
@@ -311,6 +318,7 @@ def test_short_vectors_ask_once() -> None:
     (tile,) = re.findall(r"define [^\n]*@f_tile0_6_\d+\(.*?\n}", text.text(), re.S)
     before, *_ = tile.split("phi i64")
     assert tile.count("call void @llvm.prefetch") == before.count("i32 1, i32 3") == 6 * 2
+    assert tile.count("call <8 x float> @llvm.fma") == (4 + 1) * 6 * 2
 
 
 def test_long_runs_are_copied() -> None:

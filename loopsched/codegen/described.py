@@ -18,7 +18,7 @@ from loopsched.codegen.general import Nest
 from loopsched.codegen.layout import Layout
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan, Walk, chunks, inner_sizes, length, roles
-from loopsched.codegen.register_tile import UNROLL, Tiles
+from loopsched.codegen.register_tile import Tiles
 from loopsched.codegen.stages import General
 from loopsched.machines.arch_file import as_arch
 from loopsched.problems.problem import Problem
@@ -150,9 +150,6 @@ def of_plan(
     )
     tiles = Tiles(layout, rows, cols, layout.col_chunks[0])
     (high, _), *_ = layout.heights(length(rows))
-    size, _, _, dim = tiles.levels(high)[0][-1]
-    is_single = dim in tiles.cut_guards or dim in tiles.row_guards
-    unroll = 1 if is_single else UNROLL if size is None else min(UNROLL, size)
     inner = tuple(one for one in plan.sums.inner if task.size(one) > 1)
     return KernelSchedule(
         tuple(loops),
@@ -163,7 +160,7 @@ def of_plan(
         plan.cols.dims[-1] if plan.cols.dims else "",
         kind[1],
         inner,
-        unroll,
+        tiles.at_once(high, plan.tile_cols),
         tuple(tiles.row_guards),
         estimate_s,
     )

@@ -11,7 +11,8 @@ from loopsched.codegen.layout import Layout, Line, Place
 from loopsched.codegen.plan import Sizes, chunks, length
 from loopsched.codegen.writer import Number
 
-UNROLL = 2
+UNROLL, MORE_UNROLLED = 2, 4
+"""Steps of a sum that a loop does at once; more of short vectors, which do less at each."""
 LINE_BYTES = 64
 GIVEN_AHEAD = 64
 """Points of the sum by which a tile asks for vectors that lie outside L2 when they are given."""
@@ -163,14 +164,18 @@ class Tiles:
         """Give all that kernels of such tiles take from their block."""
         lines = self.left_rows, self.right_cols, self.out_rows, self.out_cols
         steps = self.left_tile, self.right_tile, self.pitch, self.levels(rows)
-        paced = self._next_rows(rows), self._unroll(rows, cols)
+        paced = self._next_rows(rows), self.at_once(rows, cols)
         return lines, steps, *self.cut_guards.items(), *self.row_guards, *paced
 
-    def _unroll(self, rows: int, cols: int) -> int:
-        """Say by how much sums are unrolled: only in the highest and widest tiles of a block."""
+    def at_once(self, rows: int, cols: int) -> int:
+        """Say by how much a sum is unrolled: only in the highest and widest tiles of a block."""
         (highest, _), *_ = self.layout.heights(self.n_rows)
         is_whole = rows == highest and cols >= min(self.layout.plan.tile_cols, self.n_cols)
-        return UNROLL if is_whole else 1
+        size, _, _, dim = self.levels(rows)[0][-1]
+        if not is_whole or dim in self.cut_guards or dim in self.row_guards:
+            return 1
+        most = UNROLL if self._hides else MORE_UNROLLED
+        return most if size is None else min(most, size)
 
     def write(self, name: str, live: Live, cols: int, numbers: Sequence[str]) -> str:
         """Write the kernel of a tile; return its name."""
@@ -183,7 +188,7 @@ class Tiles:
             outs = self.out_rows.of(text, text.argument("out"), row, rows, self._out)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
-            self.next_rows, self.unroll = self._next_rows(rows), self._unroll(rows, cols)
+            self.next_rows, self.unroll = self._next_rows(rows), self.at_once(rows, cols)
             levels, self.scale = self.levels(rows)
             self.asked: _Asked | None = None
             if self._is_direct(cols):
@@ -297,8 +302,7 @@ class Tiles:
         stop: Number = size if size is not None else text.mul(text.argument("count"), self.scale)
         if dim in self.cut_guards:
             start, stop = self._limits(*self.cut_guards[dim], stop)
-        unroll = 1 if inner or dim in self.cut_guards else self.unroll
-        unroll = unroll if size is None else min(unroll, size)
+        unroll = 1 if inner else self.unroll
         n_whole, _ = text.divided(stop, unroll)
         whole: Number = stop if unroll == 1 else text.mul(n_whole, unroll)
         with text.loop(start, whole, unroll, totals) as loop:

@@ -21,7 +21,6 @@ Pairs = list[tuple[int, int]]
 Halves = dict[int, tuple[str, str]]
 """Two vectors of a row whose elements belong to two taps in turn, by the first of these."""
 
-MOST_TAPS = 64
 KEPT_TAPS = 12
 """As many weights stay in registers."""
 REGISTERS = {16: 32}
@@ -49,8 +48,6 @@ def window_plan(task: Contraction, rows: int, lanes: int) -> Plan | None:
     if len(planes) < 2 or len(sums) != 2 or lanes == 1 or task.left.guards:
         return None
     across, down = planes[:2]
-    if taps > MOST_TAPS:
-        return None
     pairs = ({down, sums[0]}, {across, sums[1]})
     if task.out.step(across) != 1 or task.size(across) < 2:
         return None
@@ -65,7 +62,7 @@ def window_plan(task: Contraction, rows: int, lanes: int) -> Plan | None:
         wide = strip_vectors(task.size(across), rows, lanes)
         written = rows**2 * task.size(sums[1]) * min(n_vectors, 3 * wide)
         written *= 1 if task.right.step(across) == 1 else 6
-    if written > MOST_WRITTEN and rows > 1:
+    if written > (MOST_WRITTEN if rows > 1 else 2 * MOST_WRITTEN):
         return None
     batch = tuple(dim for dim, _ in task.sizes if dim in task.out.dims - {down, across})
     cols, taps_walk = Walk((down, across), 0, rows), Walk(tuple(sums), 0, task.size(sums[0]))
