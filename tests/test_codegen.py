@@ -34,7 +34,7 @@ from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.measure import check, numbers, stored
 from loopsched.codegen.plan import Plan, Walk
-from loopsched.codegen.window import window_plan
+from loopsched.codegen.window import Window, window_plan
 from loopsched.problems.projections import affine
 
 HOST = load_arch("host")
@@ -289,6 +289,18 @@ def test_phases_of_a_stride_share_programs(
     assert np.array_equal(kernel(first, kernel.pack(second)), wanted)
 
 
+def test_plans_are_timed_on_what_they_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs begin where their operands' first points lie, which padding moves."""
+    seen: list[tuple[int, ...]] = []
+    monkeypatch.setattr(CompiledKernel, "_share", lambda _, part, __: seen.append(part.starts))
+    problem = conv2d(c=8, k=8, h=12, w=12, r=3, s=3, padding=1)
+    kernel = compiled(problem, "host", threads=1, measure=2)
+    assert {min(one, default=0) for one in seen} == {
+        -4 * (12 + 1)
+    }  # a row and an element before the first
+    assert all(part.starts in seen for part in kernel.parts(kernel._plain_steps()))
+
+
 def test_part_of_a_vector_is_written() -> None:
     """With a mask where a vector is a line; else in pieces: AMD's cores take long for masks."""
     found = []
@@ -319,6 +331,20 @@ def test_short_vectors_ask_once() -> None:
     before, *_ = tile.split("phi i64")
     assert tile.count("call void @llvm.prefetch") == before.count("i32 1, i32 3") == 6 * 2
     assert tile.count("call <8 x float> @llvm.fma") == (4 + 1) * 6 * 2
+
+
+def test_strips_are_as_much_code_backwards() -> None:
+    """Rows of a window that follow each other are a loop, whichever way they are met."""
+    counts = set()
+    for pass_ in ("forward", "backward_data"):
+        problem = conv2d(c=8, k=8, groups=8, h=40, w=40, r=7, s=7, padding=3, pass_=pass_)
+        (task,) = contractions(problem)
+        plans = [(one, window_plan(one, 4, 16)) for one in (task, task.swapped())]
+        ((one, plan),) = [(one, plan) for one, plan in plans if plan]
+        text = LlvmText(FP32, 16)
+        Window(text, one, plan, "f").write()
+        counts.add(text.text().count("call <16 x float> @llvm.fma"))
+    assert counts == {4**2 * 7 * 3}
 
 
 def test_long_runs_are_copied() -> None:

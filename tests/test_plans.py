@@ -14,7 +14,7 @@ from loopsched.codegen.choose import core_of, ranked, register_tiles
 from loopsched.codegen.compiled import build
 from loopsched.codegen.contraction import Contraction, contractions, stored_shape
 from loopsched.codegen.cost import SPEEDS, slowest_share
-from loopsched.codegen.element import FP32
+from loopsched.codegen.element import BF16, FP32, Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan, skips
@@ -116,7 +116,7 @@ def test_padding_is_left_out_where_loops_can_be_cut() -> None:
 
 def test_taps_that_share_elements_are_read_apart() -> None:
     def fences(stride: int) -> int:
-        (task,) = contractions(conv2d(n=1, c=2, k=16, h=1, w=90, r=1, s=8, stride=stride))
+        (task,) = contractions(conv2d(n=1, c=2, k=16, h=1, w=200, r=1, s=8, stride=stride))
         one, plan = next(
             (one, plan)
             for _, one, plan in ranked(task, CORE)
@@ -127,7 +127,7 @@ def test_taps_that_share_elements_are_read_apart() -> None:
         return text.text().count("fence syncscope")
 
     assert fences(1) > 0
-    assert fences(2) == 0  # no two rows meet in the steps of one iteration
+    assert fences(4) == 0  # no two rows meet in the steps of one iteration
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
@@ -151,6 +151,15 @@ def test_a_register_tile_leaves_room_for_its_operands(registers: int) -> None:
     assert all(rows * n + n + 1 <= registers for rows, n in tiles)
     # Of 16, LLVM fills those left with broadcasts that one vector needs, and spills sums.
     assert max(rows for rows, n in tiles if n == 1) == (8 if registers == 16 else 28)
+
+
+@pytest.mark.parametrize(("element", "n"), [(FP32, 300), (BF16, 300), (BF16, 20)])
+def test_elements_that_are_converted_are_packed(element: Element, n: int) -> None:
+    """Of the left operand, unless few columns meet them."""
+    problem = gemm(m=40, n=n, k=30)
+    (task,) = contractions(problem, {one.name: element for one in problem.tensors})
+    some = {plan.packs_left for _, one, plan in ranked(task, CORE) if one == task}
+    assert some == ({True} if (element, n) == (BF16, 300) else {True, False})
 
 
 def test_blocks_of_columns_are_whole_tiles() -> None:

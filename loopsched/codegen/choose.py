@@ -11,7 +11,7 @@ from itertools import chain, islice, product
 
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Operand
-from loopsched.codegen.cost import Core, Counts, Model
+from loopsched.codegen.cost import LEAST_BYTES, Core, Counts, Model
 from loopsched.codegen.plan import (
     Plan,
     Walk,
@@ -149,11 +149,17 @@ def _walks(task: Contraction, dims: Sequence[str], lengths: Sequence[int]) -> li
     return sorted(found, key=lambda walk: (walk.cut, walk.block))
 
 
+MOST_CONVERTED = 32
+"""Columns for which elements of two bytes or one are converted again; of more, once, as packed."""
+
+
 def is_read_in_place(task: Contraction, plan: Plan, side: str) -> bool:
-    """Whether a kernel can read an operand where it lies."""
+    """Whether a kernel can read an operand where it lies, and not convert elements often."""
     operand: Operand = getattr(task, side)
     if side == "left":
-        return skips(task, plan)
+        n_cols = math.prod(map(task.size, plan.cols.dims))
+        is_converted = operand.element.n_bytes < LEAST_BYTES and n_cols > MOST_CONVERTED
+        return skips(task, plan) and not is_converted
     if operand.guards:
         return False
     _, block, rest = chunks(task, plan.cols)

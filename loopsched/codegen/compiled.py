@@ -79,12 +79,9 @@ class Part:
     def started(self, task: Contraction) -> Part:
         """Give the same for a contraction that differs only in where its operands begin."""
         starts = {one.name: one.offset * one.element.n_bytes for one in task.operands}
-        if not any(starts.values()):
-            return self
-        read = [starts[name] for name in self.tensors]
+        first, second, out = (starts[name] for name in self.tensors)
         if not self.packing:
-            return replace(self, starts=tuple(read))
-        first, second, out = read
+            return replace(self, starts=(first, second, out))
         packing = replace(self.packing, starts=(first, second, 0))
         return replace(self, packing=packing, starts=(first, 0, out))
 
@@ -285,7 +282,7 @@ class CompiledKernel:
         for task in tasks:
             based = task.based()
             if based not in known:
-                known[based] = self._best(based, steps, given)
+                known[based] = self._best(task, steps, given)
             found.append(known[based].started(task))
         if self.how.bias or self.how.relu:
             found.append(self._epilogue(steps))
@@ -296,8 +293,11 @@ class CompiledKernel:
     ) -> Part:
         """Compile a contraction as it is best cut."""
         n, kind = self.how.measure, (self.types.compute, self.core.lanes)
-        best = ranked(task, self.core, self.threads, given, n=n)[:n]
-        parts = [build(one, plan, cycles / self.core.hertz, kind) for cycles, one, plan in best]
+        best = ranked(task.based(), self.core, self.threads, given, n=n)[:n]
+        parts = [
+            build(one, plan, cycles / self.core.hertz, kind).started(task)
+            for cycles, one, plan in best
+        ]
         return parts[0] if len(parts) == 1 else self._fastest(parts, steps)
 
     def _epilogue(self, steps: Mapping[str, Sequence[int]]) -> Part:
@@ -441,7 +441,7 @@ class CompiledKernel:
 
     def _share(self, part: Part, addresses: Sequence[int]) -> None:
         """Run the jobs of a part on all threads."""
-        if part.starts:
+        if any(part.starts):
             addresses = [*map(add, addresses, part.starts)]
         n = part.n_jobs if part.n_jobs < self.threads else self.threads
         if n == 1:

@@ -284,7 +284,7 @@ class Window:
             place = tuple(row * down + far * on for down, on in moves)
             met.setdefault(place, []).append((row, far))
         found: list[tuple[Pairs, int]] = []
-        for _, pairs in sorted(met.items()):
+        for _, pairs in sorted(met.items(), reverse=right.step(self.far) < 0):
             if found:
                 begun, n = found[-1]
                 if pairs == [(row, far + n) for row, far in begun]:
