@@ -56,12 +56,12 @@ def window_plan(task: Contraction, rows: int, lanes: int) -> Plan | None:
     if any({dim for dim, _ in guard.steps} not in pairs for guard in task.right.guards):
         return None
     n_vectors, n_tiles = (-(-task.size(dim) // n) for dim, n in ((across, lanes), (down, rows)))
+    step = min(3, abs(task.right.step(across)))
     if taps <= KEPT_TAPS:  # tiles for every edge
-        written = 2 * rows * taps * min(3, n_vectors) * min(3, n_tiles)
+        written = (2, 4, 12)[step - 1] * rows * taps * min(3, n_vectors) * min(3, n_tiles)
     else:
         wide = strip_vectors(task.size(across), rows, lanes)
-        written = rows**2 * task.size(sums[1]) * min(n_vectors, 3 * wide)
-        written *= 1 if task.right.step(across) == 1 else 6
+        written = (1, 6, 6)[step - 1] * rows**2 * task.size(sums[1]) * min(n_vectors, 3 * wide)
     if written > (MOST_WRITTEN if rows > 1 else 2 * MOST_WRITTEN):
         return None
     batch = tuple(dim for dim, _ in task.sizes if dim in task.out.dims - {down, across})
