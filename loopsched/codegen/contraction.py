@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -385,19 +385,23 @@ def _guard(line: _Line, size: int) -> Guard:
     return Guard(tuple(line.steps.items()), line.offset, size)
 
 
+def _ends(
+    steps: Iterable[tuple[str, int]], offset: int, sizes: Mapping[str, int]
+) -> tuple[int, int]:
+    """Give the lowest and the highest of positions."""
+    ends = [step * (sizes[dim] - 1) for dim, step in steps]
+    return offset + sum(min(0, end) for end in ends), offset + sum(max(0, end) for end in ends)
+
+
 def _never(guard: Guard, sizes: Mapping[str, int]) -> bool:
     """Whether a guard holds at no point, as its ends tell."""
-    ends = [step * (sizes[dim] - 1) for dim, step in guard.steps]
-    low = guard.offset + sum(end for end in ends if end < 0)
-    high = guard.offset + sum(end for end in ends if end > 0)
+    low, high = _ends(guard.steps, guard.offset, sizes)
     return high < 0 or low >= guard.size
 
 
 def _covers(line: _Line, sizes: Mapping[str, int], size: int, *, inside: bool = False) -> bool:
     """Whether positions never leave what is stored; of an output, whether they are all of it."""
-    ends = [step * (sizes[dim] - 1) for dim, step in line.steps.items()]
-    low = line.offset + sum(end for end in ends if end < 0)
-    high = line.offset + sum(end for end in ends if end > 0)
+    low, high = _ends(line.steps.items(), line.offset, sizes)
     if inside:
         return low >= 0 and high < size
     return low == 0 and high == size - 1 and all(step == 1 for step in line.steps.values())
