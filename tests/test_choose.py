@@ -150,21 +150,23 @@ def test_several_register_tiles_are_tried_first(
 def test_what_the_largest_blocks_tell(problem: Problem) -> None:
     """All, where blocks are alike; otherwise smaller blocks seldom take less a point."""
     (task,) = contractions(problem)
-    shares = []
+    shares, firsts = [], []
     for cycles, one, cut in ranked(task, CORE)[::17]:
         model = Model(one, CORE)
         assert model.sums(cut) <= cycles * (1 + 1e-12)
-        about, counting = model.begin(cut)
-        *_, counts = counting
+        (first, _), (about, _), (_, counts) = model.estimates(cut)
         assert counts == model.counts(cut)
         assert sum(model.paid(counts)) == pytest.approx(cycles)
         shares.append(about / cycles)
+        firsts.append(first / cycles)
         walks = (cut.rows, cut.cols, cut.sums)
         if all(one.size(walk.inner[0]) % walk.block == 0 for walk in walks if walk.inner):
             assert about == pytest.approx(cycles)
     assert min(shares) > 0.5
     assert max(shares) < 1.02
     assert fmean(shares) > 0.9
+    assert max(firsts) < 1.02
+    assert fmean(firsts) > 0.6
 
 
 def test_what_packing_reads_pushes_blocks_out_of_the_last_cache() -> None:

@@ -234,6 +234,7 @@ def ranked(
 
 _Way = tuple[float, Model, Plan, int]
 """A plan: what its register tiles take at least, and the way to cut and pack that it shares."""
+_Counting = Iterator[tuple[float, Counts | None]]
 _Found = tuple[float, Contraction, Plan, int]
 """The cycles of a plan, what it cuts, and its way to cut and pack."""
 
@@ -245,6 +246,7 @@ class Ranking:
         self.threads = threads
         self.found: list[_Found] = []
         self._firsts: list[float] = []  # the cycles of the first ones, negative: a heap
+        self._moved: dict[int, float] = {}  # what the first counted plan of a way moves, in cycles
 
     def best(self) -> list[_Found]:
         """List them, best first."""
@@ -262,9 +264,9 @@ class Ranking:
             for _, model, plan, way in given:
                 self._add_parts(model, plan, way, model.counts(plan))
             return
-        # What a plan takes at least: its sums; then, about, what it takes if all blocks are
-        # like the largest ones.
-        queue: list[tuple[float, int, Iterator[Counts] | None]] = [
+        # What a plan takes at least: its sums; then, about, with what its way to cut and pack
+        # moves; then what it takes if all blocks are like the largest ones.
+        queue: list[tuple[float, int, _Counting | None]] = [
             (model.share(plan, self.threads) * sums, number, None)
             for number, (sums, model, plan, _) in enumerate(given)
         ]
@@ -273,13 +275,20 @@ class Ranking:
             least, number, counting = heappop(queue)
             if least > self._most(n):
                 break
-            _, model, plan, way = given[number]
-            if counting is None:
-                cycles, counting = model.begin(plan)
+            sums, model, plan, way = given[number]
+            counts = None
+            if counting is None and way in self._moved:
+                cycles, counting = sums + self._moved[way], islice(model.estimates(plan), 1, None)
+            elif counting is None:
+                counting = model.estimates(plan)
+                cycles, _ = next(counting)
+                self._moved[way] = cycles - sums
+            else:
+                cycles, counts = next(counting)
+            if counts is None:
                 cycles *= model.share(plan, self.threads)
                 heappush(queue, (max(least, cycles), number, counting))
             else:
-                *_, counts = counting
                 self._add_parts(model, plan, way, counts)
 
     def _most(self, n: int) -> float:

@@ -273,7 +273,8 @@ class Model:
 
     def _sum_parts(self, plan: Plan) -> tuple[float, float, float]:
         """Give the cycles of all sums, and of one block of them: tiles, and what they write."""
-        key = plan.rows, plan.cols, plan.tile_rows, plan.tile_cols, plan.packs_left
+        depth = length(self._blocks(plan.sums)[0][0]) if self.core.is_wide else 0
+        key = plan.rows, plan.cols, depth, plan.tile_rows, plan.tile_cols, plan.packs_left
         found = self._summed.get(key)
         if found is None:
             costs, pace, tiles, stores = self._costs, 0.0, 0.0, 0.0
@@ -283,7 +284,8 @@ class Model:
                     for rows, n_rows in self._blocks(plan.rows):
                         for tall, n_tall in self._heights(plan, length(rows)):
                             n = n_cols * n_wide * n_rows * n_tall
-                            issue, wait = self._pace(plan, tall, vectors)
+                            near = self._level((tall + wide) * depth * self.element_bytes) > 0
+                            issue, wait = self._pace(plan, tall, vectors, near * vectors)
                             point = costs["issue"] * issue + costs["latency"] * wait
                             point += costs["clash"] * self._clashes(plan, rows, tall)
                             pace += n * (point + costs["spread"] * tall * self._spreads(vectors))
@@ -354,17 +356,22 @@ class Model:
         *_, found = self._counted(plan)
         return found
 
-    def begin(self, plan: Plan) -> tuple[float, Iterator[Counts]]:
-        """Estimate what a plan takes on one thread from its largest blocks alone.
+    def estimates(self, plan: Plan) -> Iterator[tuple[float, Counts | None]]:
+        """Estimate what a plan takes on one thread, each time closer; at last give its counts.
 
-        Others are taken to cost as much a point.  The last item of the iterator is what
-        `counts` gives.
+        First from its register tiles and what its largest blocks move, then from these blocks
+        alone.  Others are taken to cost as much a point.
         """
         rows, *others = (self._points(walk) for walk in (plan.rows, plan.cols, plan.sums))
+        every = self._batch_size(plan) * math.prod(others)
         counting = self._counted(plan)
         around = self._paid(next(counting))
-        every = around + rows * (self._paid(next(counting)) - around)
-        return self._batch_size(plan) * math.prod(others) * every, counting
+        moved = self._paid(next(counting)) - around
+        yield self.sums(plan) + every * (around + rows * moved), None
+        block = self._paid(next(counting)) - around
+        yield every * (around + rows * block), None
+        *_, counts = counting
+        yield math.nan, counts
 
     def _points(self, walk: Walk) -> float:
         """Say how many times as many points a walk has as its largest blocks."""
@@ -372,7 +379,10 @@ class Model:
         return length(self._whole(walk)) / (length(dims) * n)
 
     def _counted(self, plan: Plan) -> Iterator[Counts]:
-        """Count what a plan does, the largest blocks first; give what was counted, at last all."""
+        """Count what a plan does, the largest blocks first; give what was counted, at last all.
+
+        First what surrounds blocks of rows, then what one of them moves, then its tiles.
+        """
         task, found = self.task, dict.fromkeys(COSTS, 0.0)
         rows, cols, sums = (self._blocks(walk) for walk in (plan.rows, plan.cols, plan.sums))
         counts = tuple(sum(n for _, n in one) for one in (rows, cols, sums))
@@ -393,6 +403,7 @@ class Model:
                     block = self._left(found, plan, block)
                     if plan.packs_left:
                         self._copy_left(found, plan, block)
+                    yield found
                     self._block(found, plan, block)
                     yield found
         yield self._batched(found, plan)

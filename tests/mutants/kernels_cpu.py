@@ -89,8 +89,8 @@ _choose.broken(
 _choose.broken(
     "choose-around-twice",
     "what is around the tiles counts twice in what the largest blocks tell",
-    "every = around + rows * (",
-    "every = 2 * around + rows * (",
+    "yield every * (around + rows * block)",
+    "yield every * (2 * around + rows * block)",
     "::test_what_the_largest_blocks_tell",
 )
 _choose.broken(
