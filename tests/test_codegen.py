@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +31,7 @@ from loopsched.codegen.c_text import CText
 from loopsched.codegen.choose import core_of
 from loopsched.codegen.compiled import CompiledKernel, How
 from loopsched.codegen.contraction import contractions, row_major, stored_shape
-from loopsched.codegen.element import BF16, FP32, Element
+from loopsched.codegen.element import BF16, FP32, FP64, Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.measure import check, numbers, stored
@@ -354,6 +356,43 @@ def test_long_runs_are_copied() -> None:
         steps = {one.name: row_major(stored_shape(problem, one)) for one in problem.tensors}
         for seed in range(8):
             assert check_llvm(Case(seed, problem, "fp32", steps, 4, 32, is_general=False)) is None
+
+
+@pytest.mark.parametrize("data_type", ["fp32", "int8"])
+def test_packed_squares_end_with_the_sum(data_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of more points than a vector has lanes, as many, and fewer."""
+    squares, write = list[int](), Engine._square
+    monkeypatch.setattr(Engine, "_square", lambda *given: (squares.append(1), write(*given))[1])
+    for c in (3, 8, 13):
+        problem = gemm(m=3, n=20, k=c, transpose_b=True)
+        steps = {one.name: row_major(stored_shape(problem, one)) for one in problem.tensors}
+        squares.clear()
+        for seed in range(8):
+            one = Case(seed, problem, data_type, steps, 8, 16, is_general=False)
+            assert check_llvm(one) is None
+        assert squares
+
+
+@pytest.mark.parametrize(("element", "lanes"), [(FP32, 4), (FP32, 8), (FP32, 16), (FP64, 8)])
+def test_squares_are_turned_by_instructions(element: Element, lanes: int) -> None:
+    """Each step mixes groups of 16 bytes inside, or moves them."""
+    group, steps = 16 // element.n_bytes, list[list[int]]()
+
+    class Lanes(CText):
+        def mixed(self, one: Any, other: Any, picks: Iterable[int]) -> Any:
+            steps.append(list(picks))
+            return tuple((*one, *other)[at] for at in steps[-1])
+
+    rows: Any = [tuple((row, lane) for lane in range(lanes)) for row in range(lanes)]
+    assert Lanes(element, lanes).transposed(rows) == [*zip(*rows, strict=True)]
+    for one in steps:
+        groups = [one[at : at + group] for at in range(0, lanes, group)]
+        is_moved = all(at == [*range(at[0], at[0] + group)] for at in groups)
+        inside = {
+            tuple(lane % lanes - place for lane in each)
+            for place, each in zip(range(0, lanes, group), groups, strict=True)
+        }
+        assert is_moved or len(inside) == 1
 
 
 def test_a_block_of_one_point_is_packed() -> None:

@@ -187,25 +187,9 @@ class CText(Writer):
             return None
         return f"{sum(1 << lane for lane, one in enumerate(picks) if one)}u"
 
-    def _mixed(self, one: str, other: str, picks: Iterable[int]) -> str:
+    def mixed(self, one: str, other: str, picks: Iterable[int]) -> str:
         listed = ", ".join(map(str, picks))
         return self._new("vec", f"__builtin_shufflevector({one}, {other}, {listed})")
-
-    def picked(self, one: str, other: str, start: int, step: int) -> str:
-        return self._mixed(one, other, range(start, start + step * self.lanes, step))
-
-    def transposed(self, values: Sequence[str]) -> list[str]:
-        lanes, half = self.lanes, self.lanes // 2
-        sides = [
-            [lane + side for lane in range(start, start + half) for side in (0, lanes)]
-            for start in (0, half)
-        ]
-        made, count = list(values), 1
-        while count < lanes:
-            pairs = [(made[at], made[at + half]) for at in range(half)]
-            made = [self._mixed(*pair, picks) for pair in pairs for picks in sides]
-            count *= 2
-        return made
 
     def read_again(self) -> None:
         self._lines.append('  __asm__ volatile("" ::: "memory");')

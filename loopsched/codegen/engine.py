@@ -246,36 +246,44 @@ class Engine(Layout):
         )
 
     def _write_turned(self, chunk: int, parts: list[tuple[int, int, int]], step: int) -> None:
-        """Write a copy of squares that are transposed in registers."""
+        """Write a copy of squares that are transposed in registers.
+
+        The last squares of a sum overlap those before; sums shorter than a square are copied
+        one by one.
+        """
         text, pitch = self.text, self.right_pitch(chunk)
         element = self.task.right.element
         with text.function(f"{self.name}_pack_right_{chunk}", ("source", "target"), ("count",)):
             run = text.mul(text.argument("count"), length(self.sum_inner[1:]))
+            last, is_short = text.add(run, -text.lanes), text.less(run, text.lanes)
+            is_long = text.negated(is_short)
             for start, stop, width in parts:
                 with text.loop(start, stop, width) as panels:
                     source = text.at(text.argument("source"), text.mul(panels.index, step), element)
                     target = text.mul(panels.index, self.max_sum)
                     target = text.at(text.argument("target"), target, text.element)
-                    for square in runs(cut(width, text.lanes)):
-                        part = (square[2], pitch, step)
-                        with text.loop(*square) as across:
-                            here = text.at(source, text.mul(across.index, step), element)
-                            there = text.at(target, across.index, text.element)
-                            with text.loop(0, run, text.lanes) as along:
-                                left = text.add(run, text.mul(along.index, -1))
-                                mask = text.lanes_inside(0, 1, left)
-                                self._square(here, there, along.index, part, mask)
+                    with text.when(is_short), text.loop(0, width) as across:
+                        here = text.at(source, text.mul(across.index, step), element)
+                        there = text.at(target, across.index, text.element)
+                        with text.loop(0, run) as along:
+                            value = text.load_one(text.at(here, along.index, element), element)
+                            place = text.at(there, text.mul(along.index, pitch), text.element)
+                            text.store_one(place, value, text.element)
+                    with text.when(is_long):
+                        for square in runs(cut(width, text.lanes)):
+                            with text.loop(*square) as across:
+                                here = text.at(source, text.mul(across.index, step), element)
+                                there = text.at(target, across.index, text.element)
+                                with text.loop(0, run, text.lanes) as along:
+                                    at = text.least(along.index, last)
+                                    self._square(here, there, at, (square[2], pitch, step))
 
-    def _square(
-        self, source: str, target: str, at: Number, sizes: tuple[int, int, int], mask: str
-    ) -> None:
+    def _square(self, source: str, target: str, at: Number, sizes: tuple[int, int, int]) -> None:
         """Transpose some points of the sum for some columns of a panel."""
         text, element, (width, pitch, step) = self.text, self.task.right.element, sizes
         source = text.at(source, at, element)
         target = text.at(target, text.mul(at, pitch), text.element)
-        values = [
-            text.load(text.at(source, one * step, element), element, mask) for one in range(width)
-        ]
+        values = [text.load(text.at(source, one * step, element), element) for one in range(width)]
         values += [text.zero()] * (text.lanes - width)
         for place, value in enumerate(text.transposed(values)):
             text.store(text.at(target, place * pitch, text.element), value, text.element)

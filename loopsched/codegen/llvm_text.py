@@ -172,11 +172,11 @@ class LlvmText(Writer):
             return None
         return f"<{', '.join(f'i1 {int(one)}' for one in picks)}>"
 
-    def picked(self, one: str, other: str, start: int, step: int) -> str:
-        kind, lanes = self._kind(self.lanes), self.lanes
-        picks = ", ".join(f"i32 {lane}" for lane in range(start, start + step * lanes, step))
+    def mixed(self, one: str, other: str, picks: Iterable[int]) -> str:
+        kind = self._kind(self.lanes)
+        listed = ", ".join(f"i32 {lane}" for lane in picks)
         return self._new(
-            f"shufflevector {kind} {one}, {kind} {other}, <{lanes} x i32> <{picks}>", kind
+            f"shufflevector {kind} {one}, {kind} {other}, <{self.lanes} x i32> <{listed}>", kind
         )
 
     def lanes_inside(self, first: Number, step: int, size: Number) -> str:
@@ -386,33 +386,17 @@ class LlvmText(Writer):
         kind = f"[{n} x {self.element.llvm}]"
         return self._new(f"alloca {kind}, align 64", "ptr")
 
-    def _fenced(self, value: str) -> str:
-        """Keep LLVM from looking through a value: it takes long to join many shuffles in vain."""
-        kind = self._types[value]
-        name = f"llvm.arithmetic.fence.v{self.lanes}{self.element.llvm_short}"
-        return self._new(
-            f"call {kind} {self._declare(name, f'{kind} @{name}({kind})')}({kind} {value})", kind
-        )
-
-    def transposed(self, values: Sequence[str]) -> list[str]:
-        lanes, half, kind = self.lanes, self.lanes // 2, self._kind(self.lanes)
-        made, count = list(values), 1
-        masks = []
-        for start in (0, half):
-            picks = [f"i32 {at + side}" for at in range(start, start + half) for side in (0, lanes)]
-            masks.append(f"<{lanes} x i32> <{', '.join(picks)}>")
-        while count < lanes:
-            made = [
-                self._new(
-                    f"shufflevector {kind} {made[at]}, {kind} {made[at + half]}, {mask}", kind
-                )
-                for at in range(half)
-                for mask in masks
-            ]
-            count *= 2
-            if count == 4 < lanes and not self.element.is_integer:
-                made = [self._fenced(one) for one in made]
-        return made
+    def fenced(self, value: str) -> str:
+        # It takes long to join many shuffles in vain; what has a fraction alone can be fenced.
+        kind, lanes = self._types[value], self.lanes
+        of, short = self._kind(lanes), self.element.llvm_short
+        if self.element.is_integer:
+            of, short = f"<{lanes} x float>", "f32"
+            value = self._new(f"bitcast {kind} {value} to {of}", of)
+        name = f"llvm.arithmetic.fence.v{lanes}{short}"
+        declared = self._declare(name, f"{of} @{name}({of})")
+        value = self._new(f"call {of} {declared}({of} {value})", of)
+        return self._new(f"bitcast {of} {value} to {kind}", kind) if of != kind else value
 
     def positive(self, value: str) -> str:
         kind = self._types[value]

@@ -8,6 +8,9 @@ from contextlib import AbstractContextManager, contextmanager
 
 from loopsched.codegen.element import Element
 
+GROUP_BYTES = 16
+"""Lanes that instructions of x86-64 mix: those of so many bytes; others they move as groups."""
+
 Number = int | str
 """A 64-bit integer: known while code is written, or the name of a value."""
 
@@ -191,12 +194,42 @@ class Writer(ABC):
         """Give a mask of known lanes; None for all."""
 
     @abstractmethod
+    def mixed(self, one: str, other: str, picks: Iterable[int]) -> str:
+        """Give a vector of known lanes of two vectors; those of the second count on."""
+
     def picked(self, one: str, other: str, start: int, step: int) -> str:
         """Give lanes of two vectors that follow each other: from one on, every so manyth."""
+        return self.mixed(one, other, range(start, start + step * self.lanes, step))
 
-    @abstractmethod
     def transposed(self, values: Sequence[str]) -> list[str]:
-        """Turn as many vectors as they have lanes into those of their first, second, ... lanes."""
+        """Turn as many vectors as they have lanes into those of their first, second, ... lanes.
+
+        Groups of lanes are mixed inside, then exchanged: each step is an instruction of x86-64.
+        """
+        lanes, made = self.lanes, list(values)
+        group = min(lanes, GROUP_BYTES // self.element.n_bytes)
+        half, starts = group // 2, range(0, lanes, group)
+        inside = [
+            [first + lane + side for first in starts for lane in lanes_of for side in (0, lanes)]
+            for lanes_of in (range(half), range(half, group))
+        ]
+        across = [
+            [start + lane for start in range(odd, 2 * lanes, 2 * group) for lane in range(group)]
+            for odd in (0, group)
+        ]
+        steps = [(half >> n, inside) for n in range(half.bit_length())]
+        steps += [(group << n, across) for n in range((lanes // group).bit_length() - 1)]
+        for number, (apart, sides) in enumerate(steps):
+            if number:
+                made = [self.fenced(one) for one in made]
+            for one in (one for one in range(lanes) if not one & apart):
+                pair = made[one], made[one + apart]
+                made[one], made[one + apart] = (self.mixed(*pair, side) for side in sides)
+        return made
+
+    def fenced(self, value: str) -> str:
+        """Keep a compiler from looking through a value."""
+        return value
 
     @abstractmethod
     def read_again(self) -> None:
