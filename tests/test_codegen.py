@@ -209,7 +209,7 @@ def test_lines_to_be_written_are_asked_for(problem: Problem, n_lines: int) -> No
     cols = problem.size["N"]
     text = LlvmText(FP32, 16)
     Engine(text, task, Plan((), *walks, 8, cols), "f").write()
-    (tile,) = re.findall(r"define [^\n]*@f_tile0_8_\d+\(.*?\n}", text.text(), re.S)
+    (tile,) = re.findall(r"define [^\n]*@f_\w+_tile0_8_\d+\(.*?\n}", text.text(), re.S)
     assert tile.count("i32 1, i32 3") == n_lines
     before, *_ = tile.split("phi i64")
     assert before.count("i32 1, i32 3") == (n_lines if n_lines > 8 else 0)
@@ -236,7 +236,7 @@ def test_what_the_next_tile_reads_is_asked_for(sizes: dict[str, int], read: list
     rows, cols = Walk(("P", "Q"), 1, 48), Walk(("K",), 0, 16)
     text = LlvmText(FP32, 16)
     Engine(text, task, Plan((), rows, cols, sums, 24, 16), "f").write()
-    tile = re.findall(r"define [^\n]*@f_tile0_\d+_16\(.*?\n}", text.text(), re.S)[0]
+    tile = re.findall(r"define [^\n]*@f_\w+_tile0_\d+_16\(.*?\n}", text.text(), re.S)[0]
     places = dict(re.findall(r"(%v\d+) = getelementptr i32, ptr %v\d+, i64 (\d+)", tile))
     asked = re.findall(r"prefetch.p0\(ptr (%v\d+), i32 0, i32 2", tile)
     assert [int(places[one]) for one in asked] == read
@@ -329,7 +329,7 @@ def test_short_vectors_ask_once() -> None:
     text = LlvmText(FP32, 8)
     walks = (Walk((dim,), 0, size) for dim, size in task.sizes)
     Engine(text, task, Plan((), *walks, 6, 16), "f").write()
-    (tile,) = re.findall(r"define [^\n]*@f_tile0_6_\d+\(.*?\n}", text.text(), re.S)
+    (tile,) = re.findall(r"define [^\n]*@f_\w+_tile0_6_\d+\(.*?\n}", text.text(), re.S)
     before, *_ = tile.split("phi i64")
     assert tile.count("call void @llvm.prefetch") == before.count("i32 1, i32 3") == 6 * 2
     assert tile.count("call <8 x float> @llvm.fma") == (4 + 1) * 6 * 2
@@ -393,6 +393,32 @@ def test_squares_are_turned_by_instructions(element: Element, lanes: int) -> Non
             for place, each in zip(range(0, lanes, group), groups, strict=True)
         }
         assert is_moved or len(inside) == 1
+
+
+def test_tables_that_begin_alike_are_one() -> None:
+    for text in (LlvmText(FP32, 8), CText(FP32, 8)):
+        tables = [text.table(one) for one in ([0, 1], [0, 1, 5], [0], [0, 2])]
+        assert len(set(tables[:3])) == 1
+        assert tables[3] not in tables[:3]
+        assert re.findall(r"\[3(?: x i64)?\]", text.text())
+        assert text.text().count("table") == 2
+
+
+def test_functions_that_do_the_same_are_written_once() -> None:
+    """And so are those that call them."""
+    for text in (LlvmText(FP32, 8), CText(FP32, 8)):
+        for name, place in (("f", 1), ("g", 1), ("h", 2)):
+            with text.function(name, ("out",), ("at",)):
+                out = text.at(text.argument("out"), place, FP32)
+                text.store(out, text.zero(), FP32)
+            with text.function(f"{name}{name}", ("out",), ("at",)):
+                text.call(name, [text.argument("out")], [text.argument("at")])
+        with text.function("every", ("out",), (), is_public=True):
+            for name in ("ff", "gg", "hh"):
+                text.call(name, [text.argument("out")], [0])
+        called = re.findall(r"^  (?:call void @)?(\w+)\((?!\w+\))", text.text(), re.M)
+        assert [one for one in called if one in {"ff", "gg", "hh"}] == ["ff", "ff", "hh"]
+        assert [one for one in called if one in {"f", "g", "h"}] == ["f", "h"]
 
 
 def test_a_block_of_one_point_is_packed() -> None:

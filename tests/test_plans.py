@@ -91,7 +91,7 @@ def test_all_kinds_of_plans(name: str) -> None:
     assert len(plans) > 2
     for task, plan in plans:
         shared = plan if plan.slides else plan._replace(row_parts=2)
-        part = build(task, shared, 0.0, (FP32, CORE.lanes))
+        (part,) = build([(0.0, task, shared)], (FP32, CORE.lanes))
         room = np.full(part.room // 4 + 16, np.nan, "f4")
         room = room[-room.ctypes.data // 4 % 16 :]
         out[...] = np.nan

@@ -46,7 +46,10 @@ class CText(Writer):
                 *self._kinds(),
                 "",
                 *self._declared.values(),
-                *self._tables,
+                *(
+                    f"static const num table{at}[{len(one)}] = {{{', '.join(map(str, one))}}};"
+                    for at, one in enumerate(self._tables)
+                ),
                 "",
                 *self._lines,
             ]
@@ -69,27 +72,23 @@ class CText(Writer):
 
     # Functions
 
-    @contextmanager
-    def function(
-        self, name: str, pointers: Sequence[str], numbers: Sequence[str], *, is_public: bool = False
-    ) -> Iterator[None]:
+    _end_of_function = "}", ""
+
+    def _open_function(
+        self, name: str, pointers: Sequence[str], numbers: Sequence[str], *, is_public: bool
+    ) -> None:
         pairs = [f"byte *restrict {one}" for one in pointers] + [f"num {one}" for one in numbers]
         unused = [f"(void){one};" for one in (*pointers, *numbers)]
         kind = "" if is_public else "static __attribute__((noinline)) "
         self._lines += [f"{kind}void {name}({', '.join(pairs)})", "{", f"  {' '.join(unused)}"]
-        yield
-        self._lines += ["}", ""]
 
     def argument(self, name: str) -> str:
         return name
 
-    def call(self, name: str, pointers: Sequence[str], numbers: Sequence[Number]) -> None:
+    def _call(self, name: str, pointers: Sequence[str], numbers: Sequence[Number]) -> None:
         self._lines.append(f"  {name}({', '.join(map(str, (*pointers, *numbers)))});")
 
-    def table(self, name: str, values: Iterable[int]) -> str:
-        listed = list(values)
-        line = f"static const num {name}[{len(listed)}] = {{{', '.join(map(str, listed))}}};"
-        self._tables[line] = None
+    def _address(self, name: str) -> str:
         return name
 
     # Integers and addresses

@@ -195,6 +195,10 @@ BEST_WAYS = 32
 """So many ways to cut and pack, or as many as plans are wanted, have all register tiles tried."""
 
 
+Choice = tuple[float, Contraction, Plan]
+"""The cycles of a plan, what it cuts, and the plan."""
+
+
 def ranked(
     task: Contraction,
     core: Core,
@@ -202,7 +206,7 @@ def ranked(
     given: str | None = None,
     *,
     n: int | None = None,
-) -> list[tuple[float, Contraction, Plan]]:
+) -> list[Choice]:
     """Rank plans of a contraction, best first, by the cycles of the slowest thread.
 
     The operand ``given``, if any, comes packed where plans pack it for columns.
@@ -277,12 +281,13 @@ class Ranking:
                 break
             sums, model, plan, way = given[number]
             counts = None
-            if counting is None and way in self._moved:
-                cycles, counting = sums + self._moved[way], islice(model.estimates(plan), 1, None)
-            elif counting is None:
+            if counting is None:
                 counting = model.estimates(plan)
-                cycles, _ = next(counting)
-                self._moved[way] = cycles - sums
+                if way in self._moved:
+                    counting = islice(counting, 1, None)
+                else:
+                    self._moved[way], _ = next(counting)
+                cycles = sums + self._moved[way]
             else:
                 cycles, counts = next(counting)
             if counts is None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from math import nan
 from operator import add
@@ -24,12 +24,12 @@ from loopsched.base.errors import ProblemError
 from loopsched.base.files import cache_folder
 from loopsched.base.machine_code import address, host_name, linked, object_code, widest_vector
 from loopsched.base.units import count
-from loopsched.codegen.choose import core_of, ranked
+from loopsched.codegen.choose import Choice, core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
 from loopsched.codegen.cost import Core
 from loopsched.codegen.described import KernelSchedule, of_nest, of_plan
 from loopsched.codegen.element import DATA_TYPES, Element, type_of
-from loopsched.codegen.engine import Engine
+from loopsched.codegen.engine import Engine, form
 from loopsched.codegen.epilogue import Epilogue, bias_steps
 from loopsched.codegen.general import Nest
 from loopsched.codegen.llvm_text import LlvmText
@@ -37,7 +37,6 @@ from loopsched.codegen.memory import PAGE, aligned, refuse_more
 from loopsched.codegen.plan import Plan
 from loopsched.codegen.stages import General
 from loopsched.codegen.threads import crew, n_cpus
-from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import as_arch
 from loopsched.problems.problem import Problem
@@ -271,34 +270,35 @@ class CompiledKernel:
         return Packed(self, array)
 
     def _built(self, steps: Mapping[str, Sequence[int]], given: str | None = None) -> list[Part]:
-        elements, found = self._elements, []
+        elements = self._elements
         try:
             tasks = contractions(self.problem, elements, steps)
         except NotImplementedError:
             text = LlvmText(self.types.compute, self.core.lanes)
-            general = General(text, self.problem, elements, steps, self.core.registers)
-            tasks, found = [], build_any(general)
-        known: dict[Contraction, Part] = {}
-        for task in tasks:
-            based = task.based()
-            if based not in known:
-                known[based] = self._best(task, steps, given)
-            found.append(known[based].started(task))
+            found = build_any(General(text, self.problem, elements, steps, self.core.registers))
+        else:
+            known = {task.based(): task for task in reversed(tasks)}
+            parts = self._compiled([self._best(task, steps, given) for task in known.values()])
+            made = dict(zip(known, parts, strict=True))
+            found = [made[task.based()].started(task) for task in tasks]
         if self.how.bias or self.how.relu:
             found.append(self._epilogue(steps))
         return found
 
     def _best(
         self, task: Contraction, steps: Mapping[str, Sequence[int]], given: str | None
-    ) -> Part:
-        """Compile a contraction as it is best cut."""
-        n, kind = self.how.measure, (self.types.compute, self.core.lanes)
-        best = ranked(task.based(), self.core, self.threads, given, n=n)[:n]
-        parts = [
-            build(one, plan, cycles / self.core.hertz, kind).started(task)
-            for cycles, one, plan in best
-        ]
-        return parts[0] if len(parts) == 1 else self._fastest(parts, steps)
+    ) -> Choice:
+        """Choose how a contraction is cut: by the model, or by time among its best plans."""
+        n = self.how.measure
+        cuts = ranked(task.based(), self.core, self.threads, given, n=n)[:n]
+        if len(cuts) == 1:
+            return cuts[0]
+        parts = [self._compiled([one])[0].started(task) for one in cuts]
+        return cuts[self._fastest(parts, steps)]
+
+    def _compiled(self, cuts: Sequence[Choice]) -> list[Part]:
+        timed = [(cycles / self.core.hertz, task, plan) for cycles, task, plan in cuts]
+        return build(timed, (self.types.compute, self.core.lanes))
 
     def _epilogue(self, steps: Mapping[str, Sequence[int]]) -> Part:
         """Compile what follows the sums."""
@@ -307,15 +307,14 @@ class CompiledKernel:
         moves = bias_steps(how.bias, steps["bias"], axes) if how.bias else ()
         what = Epilogue(shape, tuple(steps[problem.output]), moves, how.relu)
 
-        def write(text: LlvmText) -> None:
-            what.write(text, self.types, _NAME)
-
-        run = _loaded(f"{what} {self.types}", (self.types.compute, self.core.lanes), write)
+        text = LlvmText(self.types.compute, self.core.lanes)
+        write = partial(what.write, text, self.types, _NAME)
+        run = _loaded(f"{what} {self.types}", text, {_NAME: write})[_NAME]
         first = "bias" if how.bias else problem.output
         return Part((first, first, problem.output), None, 0.0, run, what.n_jobs, 0)
 
-    def _fastest(self, parts: list[Part], steps: Mapping[str, Sequence[int]]) -> Part:
-        """Run parts in turn, and give the one that takes least."""
+    def _fastest(self, parts: list[Part], steps: Mapping[str, Sequence[int]]) -> int:
+        """Run parts in turn, and say which takes least."""
         reach = {
             name: sum((n - 1) * step for n, step in zip(shape, steps[name], strict=True)) + 1
             for name, shape in self.shapes.items()
@@ -337,7 +336,7 @@ class CompiledKernel:
                 self._share(part, addresses)
                 rounds[-1].append(perf_counter() - start)
         times = np.array(rounds)  # shares of a round: the clock may change between two
-        return parts[int(np.median(times / times.sum(axis=1, keepdims=True), axis=0).argmin())]
+        return int(np.median(times / times.sum(axis=1, keepdims=True), axis=0).argmin())
 
     def __call__(self, *arrays: Array, out: Array | None = None) -> Array:
         """Compute the output.
@@ -567,43 +566,55 @@ def _steps(one: Array) -> tuple[int, ...]:
     )
 
 
-def build(task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element, int]) -> Part:
-    """Compile a contraction as it is cut, or load what was compiled before.
+def build(cuts: Sequence[Choice], kind: tuple[Element, int]) -> list[Part]:
+    """Compile contractions as they are cut, or load what was compiled before.
 
     Parameters
     ----------
-    task : Contraction
-    plan : Plan
-    estimate_s : float, seconds
-        What it is expected to take.
+    cuts : sequence of (float, Contraction, Plan)
+        With the seconds that each is expected to take.
     kind : (Element, int)
         What is computed with, and the lanes of a vector.
     """
-    compute, lanes = kind = kind[0], plan.tile_cols if plan.slides else kind[1]
-    form = Window if plan.slides else Engine
-    room = form(LlvmText(compute, lanes), task, plan, _NAME)
-    run = _loaded(f"{task} {plan}", kind, lambda text: form(text, task, plan, _NAME).write())
-    operands = task.left.name, task.right.name, task.out.name
-    n_bytes = room.work_room * compute.n_bytes + PAGE
-    made = Part(operands, plan, estimate_s, run, room.n_jobs, n_bytes)
-    if not plan.is_right_given:
-        return made
-    packer = Engine(LlvmText(compute, lanes), task, plan, _NAME, only_packs=True)
+    compute, found = kind[0], dict[int, Part]()
+    widths = [plan.tile_cols if plan.slides else kind[1] for *_, plan in cuts]
+    for lanes in dict.fromkeys(widths):
+        text = LlvmText(compute, lanes)
+        own = {at: cuts[at] for at, width in enumerate(widths) if width == lanes}
+        programs = {
+            at: form(plan)(text, task, plan, f"{_NAME}{at}") for at, (_, task, plan) in own.items()
+        }
+        packers = {
+            at: Engine(text, task, plan, f"pack{at}", only_packs=True)
+            for at, (_, task, plan) in own.items()
+            if plan.is_right_given
+        }
+        every = [*programs.values(), *packers.values()]
+        what = " ".join(f"{one.name} {one.task} {one.plan}" for one in every)
+        runs = _loaded(what, text, {one.name: one.write for one in every})
+        for at, one in programs.items():
+            operands = one.task.left.name, one.task.right.name, one.task.out.name
+            n_bytes = one.work_room * compute.n_bytes + PAGE
+            made = Part(operands, one.plan, cuts[at][0], runs[one.name], one.n_jobs, n_bytes)
+            if at in packers:
+                packer = packers[at]
+                run, n_bytes = runs[packer.name], packer.packed_room * compute.n_bytes
+                packing = Part(operands, None, 0.0, run, packer.n_jobs, PAGE)
+                made = replace(made, packing=packing, packed_bytes=n_bytes)
+            found[at] = made
+    return [found[at] for at in range(len(cuts))]
 
-    def write(text: LlvmText) -> None:
-        Engine(text, task, plan, _NAME, only_packs=True).write()
 
-    run = _loaded(f"packing {task} {plan}", kind, write)
-    packing = Part(operands, None, 0.0, run, packer.n_jobs, PAGE)
-    n_bytes = packer.packed_room * compute.n_bytes
-    return replace(made, packing=packing, packed_bytes=n_bytes)
+def _loaded(what: str, text: LlvmText, writes: Mapping[str, Callable[[], None]]) -> dict[str, Any]:
+    """Load functions of three tensors that are kept, or write them and keep them."""
 
+    def program() -> str:
+        for write in writes.values():
+            write()
+        return text.text()
 
-def _loaded(what: str, kind: tuple[Element, int], write: Callable[[LlvmText], None]) -> Any:
-    """Load a function of three tensors that is kept, or write it and keep it."""
-    return _function(
-        _kept(f"{_generator()} {kind} {what}", lambda: _written(kind, write)), _NAME, 3
-    )
+    binary = _kept(f"{_generator()} {text.element} {text.lanes} {what}", program)
+    return dict(zip(writes, _functions(binary, tuple(writes), 3), strict=True))
 
 
 def build_any(general: General) -> list[Part]:
@@ -617,7 +628,7 @@ def build_any(general: General) -> list[Part]:
             one.tensors,
             nest,
             nan,
-            _function(binary, one.name, len(one.tensors)),
+            _functions(binary, (one.name,), len(one.tensors))[0],
             one.n_jobs,
             one.room * text.element.n_bytes + PAGE,
         )
@@ -626,16 +637,10 @@ def build_any(general: General) -> list[Part]:
 
 
 @lru_cache(_MOST_FUNCTIONS)
-def _function(binary: bytes, name: str, n_tensors: int) -> Any:
-    """Load a function of tensors, room, and the first and the last of its jobs."""
+def _functions(binary: bytes, names: tuple[str, ...], n_tensors: int) -> list[Any]:
+    """Load functions of tensors, room, and the first and the last of their jobs."""
     pointers = [ctypes.c_void_p] * (n_tensors + 1)
-    return linked(binary, [name], (None, *pointers, ctypes.c_int64, ctypes.c_int64))[0]
-
-
-def _written(kind: tuple[Element, int], write: Callable[[LlvmText], None]) -> str:
-    text = LlvmText(*kind)
-    write(text)
-    return text.text()
+    return linked(binary, names, (None, *pointers, ctypes.c_int64, ctypes.c_int64))
 
 
 def _kept(what: str, program: Callable[[], str]) -> bytes:

@@ -154,6 +154,7 @@ class Core:
 
 
 _Dims = tuple[tuple[str, int], ...]
+_Part = tuple[_Dims, int, int]
 Counts = dict[str, float]
 """How often each of `COSTS` is paid."""
 
@@ -212,6 +213,9 @@ class Model:
         self._full = tuple(share * size for share, size in zip(FULL, sizes, strict=True))
         self._home = self._level(sum(self._sizes.values()))
         self._summed: dict[tuple[object, ...], tuple[float, float, float]] = {}
+        self._paced: dict[tuple[object, ...], float] = {}
+        self._parts: dict[tuple[Walk, int, bool], list[_Part]] = {}
+        self._more: dict[Walk, float] = {}
         self._stores: dict[tuple[object, ...], tuple[Counts, float, float]] = {}
         self._shares: dict[tuple[object, ...], float] = {}
         self._known: dict[tuple[str, _Dims], Footprint] = {}
@@ -273,27 +277,61 @@ class Model:
 
     def _sum_parts(self, plan: Plan) -> tuple[float, float, float]:
         """Give the cycles of all sums, and of one block of them: tiles, and what they write."""
-        depth = length(self._blocks(plan.sums)[0][0]) if self.core.is_wide else 0
-        key = plan.rows, plan.cols, depth, plan.tile_rows, plan.tile_cols, plan.packs_left
+        far = self.core.is_wide and self._leaves_l1(plan)
+        key = plan.rows, plan.cols, far, plan.tile_rows, plan.tile_cols, plan.packs_left
         found = self._summed.get(key)
         if found is None:
-            costs, pace, tiles, stores = self._costs, 0.0, 0.0, 0.0
-            for cols, n_cols in self._blocks(plan.cols):
-                for wide, n_wide in cut(length(cols), plan.tile_cols):
-                    vectors = -(-wide // self.core.lanes)
-                    for rows, n_rows in self._blocks(plan.rows):
-                        for tall, n_tall in self._heights(plan, length(rows)):
-                            n = n_cols * n_wide * n_rows * n_tall
-                            near = self._level((tall + wide) * depth * self.element_bytes) > 0
-                            issue, wait = self._pace(plan, tall, vectors, near * vectors)
-                            point = costs["issue"] * issue + costs["latency"] * wait
-                            point += costs["clash"] * self._clashes(plan, rows, tall)
-                            pace += n * (point + costs["spread"] * tall * self._spreads(vectors))
-                            tiles += n * costs["tile"]
-                            stores += n * self._stored(rows, cols, (tall, wide))[2]
+            pace, tiles, stores = 0.0, 0.0, 0.0
+            for rows, tall, n_tall in self._tall(plan):
+                for cols, wide, n_wide in self._wide(plan):
+                    n = n_tall * n_wide
+                    tiles += n
+                    pace += n * self._point(plan, rows, (tall, wide), far)
+                    stores += n * self._stored(rows, cols, (tall, wide))[2]
             points = math.prod(self.task.size(dim) for dim in plan.sums.dims)
-            found = self._summed[key] = points * pace, tiles, stores
+            found = self._summed[key] = points * pace, self._costs["tile"] * tiles, stores
         return found
+
+    def _leaves_l1(self, plan: Plan) -> bool:
+        """Whether what a tile reads of the largest block of the sum does not stay in L1."""
+        depth = length(self._blocks(plan.sums)[0][0])
+        return self._level((plan.tile_rows + plan.tile_cols) * depth * self.element_bytes) > 0
+
+    def _point(self, plan: Plan, rows: _Dims, tile: tuple[int, int], far: bool) -> float:
+        """Give the cycles of a point of the sum in a tile."""
+        key = plan.packs_left, rows, tile, far
+        found = self._paced.get(key)
+        if found is None:
+            costs, (tall, wide) = self._costs, tile
+            vectors = -(-wide // self.core.lanes)
+            issue, wait = self._pace(plan, tall, vectors, far * vectors)
+            found = costs["issue"] * issue + costs["latency"] * wait
+            found += costs["clash"] * self._clashes(plan, rows, tall)
+            found += costs["spread"] * tall * self._spreads(vectors)
+            self._paced[key] = found
+        return found
+
+    def _tall(self, plan: Plan) -> list[_Part]:
+        """List the heights of register tiles: dimensions of their block, height, how many."""
+        key = plan.rows, plan.tile_rows, True
+        if key not in self._parts:
+            self._parts[key] = [
+                (rows, tall, n * each)
+                for rows, n in self._blocks(plan.rows)
+                for tall, each in self._heights(plan, length(rows))
+            ]
+        return self._parts[key]
+
+    def _wide(self, plan: Plan) -> list[_Part]:
+        """List their widths."""
+        key = plan.cols, plan.tile_cols, False
+        if key not in self._parts:
+            self._parts[key] = [
+                (cols, wide, n * each)
+                for cols, n in self._blocks(plan.cols)
+                for wide, each in cut(length(cols), plan.tile_cols)
+            ]
+        return self._parts[key]
 
     def _heights(self, plan: Plan, n_rows: int) -> list[tuple[int, int]]:
         """Cut rows of a block into register tiles."""
@@ -359,7 +397,7 @@ class Model:
     def estimates(self, plan: Plan) -> Iterator[tuple[float, Counts | None]]:
         """Estimate what a plan takes on one thread, each time closer; at last give its counts.
 
-        First from its register tiles and what its largest blocks move, then from these blocks
+        First what blocks move before their tiles begin, then with these, from the largest blocks
         alone.  Others are taken to cost as much a point.
         """
         rows, *others = (self._points(walk) for walk in (plan.rows, plan.cols, plan.sums))
@@ -367,7 +405,7 @@ class Model:
         counting = self._counted(plan)
         around = self._paid(next(counting))
         moved = self._paid(next(counting)) - around
-        yield self.sums(plan) + every * (around + rows * moved), None
+        yield every * (around + rows * moved), None
         block = self._paid(next(counting)) - around
         yield every * (around + rows * block), None
         *_, counts = counting
@@ -375,8 +413,10 @@ class Model:
 
     def _points(self, walk: Walk) -> float:
         """Say how many times as many points a walk has as its largest blocks."""
-        (dims, n), *_ = self._blocks(walk)
-        return length(self._whole(walk)) / (length(dims) * n)
+        if walk not in self._more:
+            (dims, n), *_ = self._blocks(walk)
+            self._more[walk] = length(self._whole(walk)) / (length(dims) * n)
+        return self._more[walk]
 
     def _counted(self, plan: Plan) -> Iterator[Counts]:
         """Count what a plan does, the largest blocks first; give what was counted, at last all.

@@ -9,7 +9,8 @@ from loopsched.codegen.contraction import Contraction, Operand
 from loopsched.codegen.copying import Copy, Flat, Span, spans_of
 from loopsched.codegen.layout import Layout, Origin
 from loopsched.codegen.plan import Plan, chunks, cut, inner_sizes, length, merged_step, runs
-from loopsched.codegen.register_tile import Live, Tiles
+from loopsched.codegen.register_tile import Tiles
+from loopsched.codegen.window import Window
 from loopsched.codegen.writer import Number, Writer
 
 
@@ -31,7 +32,6 @@ class Engine(Layout):
         super().__init__(text, task, plan._replace(row_parts=1) if only_packs else plan, name)
         self.only_packs = only_packs
         self._right = ""  # where the packed block of the right operand is
-        self._tiles: dict[tuple[object, ...], str] = {}
 
     def write(self) -> None:
         """Write the function ``<name>(left, right, out, work, first, last)``: some of the jobs."""
@@ -173,30 +173,30 @@ class Engine(Layout):
         row_parts = tiles.alike(runs(self.heights(n_rows)))
         col_parts = runs(cut(n_cols, min(plan.tile_cols, n_cols)))
         numbers = ["count", "first", *(f"p{number}" for number in range(len(self.skipped)))]
+        name, pointers = f"{self.name}_block_{row_chunk}_{col_chunk}", ("left", "right", "out")
         names = {
-            (live, cols): self._tile(tiles, live, cols, numbers)
-            for live in dict.fromkeys(live for _, live in row_parts)
+            (live, cols): tiles.write(f"{name}_tile{at}_{live.rows}_{cols}", live, cols, numbers)
+            for at, live in enumerate(dict.fromkeys(live for _, live in row_parts))
             for _, _, cols in col_parts
         }
-        pointers = ("left", "right", "out")
-        with text.function(f"{self.name}_block_{row_chunk}_{col_chunk}", pointers, numbers):
-            given = [text.argument(one) for one in pointers]
-            passed = [text.argument(one) for one in numbers]
+        with text.function(name, pointers, numbers):
+            left, right, out = (text.argument(one) for one in pointers)
+            count, *others = (text.argument(one) for one in numbers)
+            passed = [text.mul(count, tiles.scale), *others]
             for col_part in col_parts:
                 with text.loop(*col_part) as across:
+                    right_at, col = right, across.index
+                    if plan.packs_right:
+                        right_at = text.at(right, text.mul(col, tiles.right_tile), text.element)
                     for row_part, live in row_parts:
                         with text.loop(*row_part) as down:
-                            text.call(
-                                names[live, col_part[2]], given, [*passed, down.index, across.index]
-                            )
-
-    def _tile(self, tiles: Tiles, live: Live, cols: int, numbers: Sequence[str]) -> str:
-        """Write the kernel of a register tile, unless another block has the same; name it."""
-        key = *tiles.basis(live.rows, cols), live, cols
-        if key not in self._tiles:
-            name = f"{self.name}_tile{len(self._tiles)}_{live.rows}_{cols}"
-            self._tiles[key] = tiles.write(name, live, cols, numbers)
-        return self._tiles[key]
+                            left_at, row = left, down.index
+                            if plan.packs_left:
+                                left_at = text.at(
+                                    left, text.mul(row, tiles.left_tile), text.element
+                                )
+                            given = left_at, right_at, out
+                            text.call(names[live, col_part[2]], given, [*passed, row, col])
 
     # Packing
 
@@ -324,3 +324,8 @@ class Engine(Layout):
             at: list[Number] = [text.argument(one) for one in positions]
             for spans in parts:
                 Copy(text, self.task, operand).write(spans, at)
+
+
+def form(plan: Plan) -> type[Engine | Window]:
+    """Say what writes a plan's program."""
+    return Window if plan.slides else Engine

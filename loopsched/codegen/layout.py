@@ -68,7 +68,6 @@ class Layout:
     def __init__(self, text: Writer, task: Contraction, plan: Plan, name: str) -> None:
         self.text, self.task, self.plan, self.name = text, task, plan, name
         self.lanes = text.lanes
-        self._tables: dict[tuple[int, ...], str] = {}
         self.n_vectors = -(-plan.tile_cols // self.lanes)
         _, sum_block, sum_rest = chunks(task, plan.sums)
         self.sum_inner = inner_sizes(task, plan.sums, sum_block)
@@ -97,8 +96,7 @@ class Layout:
         offsets = [0]
         for dim, size in dims:
             offsets = [one + at * operand.step(dim) for one in offsets for at in range(size)]
-        name = self._tables.setdefault(tuple(offsets), f"{self.name}_table{len(self._tables)}")
-        return Line(0, self.text.table(name, offsets))
+        return Line(0, self.text.table(offsets))
 
     def right_pitch(self, chunk: int) -> int:
         """Elements between two rows of a packed block of the right operand, or a panel's width."""

@@ -20,33 +20,34 @@ class LlvmText(Writer):
         self._label = "entry"
 
     def text(self) -> str:
-        return "\n".join([*self._tables, *self._lines, *self._declared.values(), ""])
+        tables = [
+            f"@table{at} = internal constant [{len(values)} x i64] "
+            f"[{', '.join(f'i64 {value}' for value in values)}]"
+            for at, values in enumerate(self._tables)
+        ]
+        return "\n".join([*tables, *self._lines, *self._declared.values(), ""])
 
     # Functions
 
-    @contextmanager
-    def function(
-        self, name: str, pointers: Sequence[str], numbers: Sequence[str], *, is_public: bool = False
-    ) -> Iterator[None]:
+    _end_of_function = "  ret void", "}", ""
+
+    def _open_function(
+        self, name: str, pointers: Sequence[str], numbers: Sequence[str], *, is_public: bool
+    ) -> None:
         pairs = [f"ptr noalias %{one}" for one in pointers] + [f"i64 %{one}" for one in numbers]
         kind = "dso_local" if is_public else "internal"
         self._lines.append(f"define {kind} void @{name}({', '.join(pairs)}) nounwind {{")
         self._lines.append("entry:")
         self._label = "entry"
-        yield
-        self._lines += ["  ret void", "}", ""]
 
     def argument(self, name: str) -> str:
         return f"%{name}"
 
-    def call(self, name: str, pointers: Sequence[str], numbers: Sequence[Number]) -> None:
+    def _call(self, name: str, pointers: Sequence[str], numbers: Sequence[Number]) -> None:
         pairs = [f"ptr {one}" for one in pointers] + [f"i64 {one}" for one in numbers]
         self._lines.append(f"  call void @{name}({', '.join(pairs)})")
 
-    def table(self, name: str, values: Iterable[int]) -> str:
-        listed = [f"i64 {value}" for value in values]
-        line = f"@{name} = internal constant [{len(listed)} x i64] [{', '.join(listed)}]"
-        self._tables[line] = None
+    def _address(self, name: str) -> str:
         return f"@{name}"
 
     # Integers and addresses

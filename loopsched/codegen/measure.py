@@ -16,7 +16,7 @@ import numpy as np
 from loopsched.base.arrays import Array
 from loopsched.base.errors import LoopschedError
 from loopsched.base.rows import Row
-from loopsched.codegen.choose import is_read_in_place, on_cores, ranked
+from loopsched.codegen.choose import Choice, is_read_in_place, on_cores, ranked
 from loopsched.codegen.compiled import CompiledKernel, Part, build
 from loopsched.codegen.compiled import compile as compiled
 from loopsched.codegen.contraction import Contraction, Operand, contractions
@@ -393,7 +393,6 @@ def measure_plans(
     return found
 
 
-Choice = tuple[float, Contraction, Plan]
 """The cycles that a plan is expected to take, and what it cuts."""
 
 
@@ -463,7 +462,7 @@ def _drawn(task: Contraction, kernel: CompiledKernel, draw: random.Random) -> Ch
 def compiled_plan(kernel: CompiledKernel, cycles: float, task: Contraction, plan: Plan) -> Part:
     """Compile a plan of a part of a kernel."""
     kind = kernel.types.compute, kernel.core.lanes
-    return build(task, plan, cycles / kernel.core.hertz, kind)
+    return build([(cycles / kernel.core.hertz, task, plan)], kind)[0]
 
 
 def _told(task: Contraction, plan: Plan, kernel: CompiledKernel) -> str:

@@ -133,7 +133,8 @@ class Tiles:
     def levels(self, rows: int) -> tuple[tuple[_Level, ...], int]:
         """Give the loops of the sum of a tile of so many rows, outermost first.
 
-        And the steps of the outermost for each that is asked for.
+        And the steps of the outermost, of which tiles are told how many there are, for each
+        step of the dimension of the sum that is cut.
         """
         layout, plan, task = self.layout, self.layout.plan, self.layout.task
         guarded = {*self.cut_guards, *self.row_guards}
@@ -160,12 +161,10 @@ class Tiles:
                 merged[0] = _Level(below * level.size, far, wide)
         return tuple(merged) or (_Level(1, 0, 0),), scale
 
-    def basis(self, rows: int, cols: int) -> tuple[object, ...]:
-        """Give all that kernels of such tiles take from their block."""
-        lines = self.left_rows, self.right_cols, self.out_rows, self.out_cols
-        steps = self.left_tile, self.right_tile, self.pitch, self.levels(rows)
-        paced = self._next_rows(rows), self.at_once(rows, cols)
-        return lines, steps, *self.cut_guards.items(), *self.row_guards, *paced
+    @property
+    def scale(self) -> int:
+        """Steps of the outermost loop of a sum for each of the dimension that is cut."""
+        return self.levels(1)[1]
 
     def at_once(self, rows: int, cols: int) -> int:
         """Say by how much a sum is unrolled: only in the highest and widest tiles of a block."""
@@ -178,7 +177,10 @@ class Tiles:
         return most if size is None else min(most, size)
 
     def write(self, name: str, live: Live, cols: int, numbers: Sequence[str]) -> str:
-        """Write the kernel of a tile; return its name."""
+        """Write the kernel of a tile; return its name.
+
+        What is packed begins where the tile does: so tiles of sums of any length are alike.
+        """
         text, rows = self.text, live.rows
         with text.function(name, ("left", "right", "out"), (*numbers, "row", "col")):
             row, col = text.argument("row"), text.argument("col")
@@ -189,7 +191,7 @@ class Tiles:
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
             self.next_rows, self.unroll = self._next_rows(rows), self.at_once(rows, cols)
-            levels, self.scale = self.levels(rows)
+            levels, _ = self.levels(rows)
             self.asked: _Asked | None = None
             if self._is_direct(cols):
                 outs = self._across(outs, col)
@@ -270,14 +272,13 @@ class Tiles:
         left = text.argument("left")
         if not layout.plan.packs_left:
             return self.left_rows.of(text, left, row, rows, layout.task.left.element)
-        base = text.at(left, text.mul(row, self.left_tile), text.element)
-        return [(base, place * self.left_rows.step) for place in range(rows)]
+        return [(left, place * self.left_rows.step) for place in range(rows)]
 
     def _right(self, col: Number) -> Place:
         text, layout = self.text, self.layout
         right = text.argument("right")
         if layout.plan.packs_right:
-            return text.at(right, text.mul(col, self.right_tile), text.element), 0
+            return right, 0
         return self.right_cols.of(text, right, col, 1, layout.task.right.element)[0]
 
     def _sum(
@@ -299,7 +300,7 @@ class Tiles:
                 totals = self._sum(inner, at.behind(place * left, place * wide), totals, kept)
             return totals
         start: Number = 0
-        stop: Number = size if size is not None else text.mul(text.argument("count"), self.scale)
+        stop: Number = text.argument("count") if size is None else size
         if dim in self.cut_guards:
             start, stop = self._limits(*self.cut_guards[dim], stop)
         unroll = 1 if inner else self.unroll

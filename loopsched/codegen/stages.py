@@ -18,9 +18,8 @@ from loopsched.codegen.contraction import (
 )
 from loopsched.codegen.cost import Core
 from loopsched.codegen.element import Element
-from loopsched.codegen.engine import Engine
+from loopsched.codegen.engine import form
 from loopsched.codegen.general import Nest, Step, Walk, nest_of, plain_loops
-from loopsched.codegen.window import Window
 from loopsched.codegen.writer import Writer
 from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
@@ -65,11 +64,11 @@ def write_chosen(
         tasks = contractions(problem, elements)
     except NotImplementedError:
         return General(text, problem, elements, {}, core.registers).write(f"{name}_part0")
-    stages, chosen = [], [ranked(task, core, threads, n=1)[0][1:] for task in tasks]
-    if all(plan.slides for _, plan in chosen):
-        text.lanes = max(plan.tile_cols for _, plan in chosen)
-    for number, (one, plan) in enumerate(chosen):
-        engine = (Window if plan.slides else Engine)(text, one, plan, f"{name}_part{number}")
+    stages, cuts = [], [ranked(task, core, threads, n=1)[0] for task in tasks]
+    if all(plan.slides for *_, plan in cuts):
+        text.lanes = max(plan.tile_cols for *_, plan in cuts)
+    for number, (_, one, plan) in enumerate(cuts):
+        engine = form(plan)(text, one, plan, f"{name}_part{number}")
         engine.write()
         tensors = tuple(each.name for each in one.operands)
         stages.append(Stage(engine.name, tensors, engine.n_jobs, room=engine.work_room))

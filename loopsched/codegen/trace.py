@@ -13,11 +13,10 @@ from loopsched.base.arrays import Ids, Ints
 from loopsched.base.machine_code import called
 from loopsched.codegen.contraction import Contraction, stored_shape
 from loopsched.codegen.element import Element
-from loopsched.codegen.engine import Engine
+from loopsched.codegen.engine import form
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.memory import LINE, PAGE, aligned
 from loopsched.codegen.plan import Plan
-from loopsched.codegen.window import Window
 from loopsched.codegen.writer import Number
 from loopsched.problems.problem import Problem
 from loopsched.simulator.cache import LineCache
@@ -139,11 +138,6 @@ end:
   ret void
 }
 """
-
-
-def form(plan: Plan) -> type[Engine | Window]:
-    """Say what writes a plan's program."""
-    return Window if plan.slides else Engine
 
 
 def places(problem: Problem, cuts: Sequence[Cut], kind: tuple[Element, int]) -> dict[str, int]:

@@ -43,10 +43,14 @@ class Writer(ABC):
     def __init__(self, element: Element, lanes: int) -> None:
         self.element, self.lanes = element, lanes
         self._lines: list[str] = []
-        self._tables: dict[str, None] = {}
+        self._tables: list[tuple[int, ...]] = []
         self._declared: dict[str, str] = {}
         self._types: dict[str, str] = {}
         self._count = 0
+        self._written: dict[tuple[str, ...], str] = {}
+        """Names of functions by what they take and do."""
+        self._same: dict[str, str] = {}
+        """Names of functions that do what another does: its name."""
 
     def _named(self, letter: str, kind: str) -> str:
         """Name a new value of some type."""
@@ -61,23 +65,61 @@ class Writer(ABC):
 
     # Functions
 
-    @abstractmethod
+    @contextmanager
     def function(
         self, name: str, pointers: Sequence[str], numbers: Sequence[str], *, is_public: bool = False
-    ) -> AbstractContextManager[None]:
-        """Write a function; its pointers lead to memory that no other pointer leads to."""
+    ) -> Iterator[None]:
+        """Write a function; its pointers lead to memory that no other pointer leads to.
+
+        What another function does already is not written again.
+        """
+        start, self._count = len(self._lines), 0
+        self._open_function(name, pointers, numbers, is_public=is_public)
+        body = len(self._lines)
+        yield
+        self._lines += self._end_of_function
+        if is_public:
+            return
+        key = *pointers, *numbers, *self._lines[body:]
+        self._same[name] = self._written.setdefault(key, name)
+        if self._same[name] != name:
+            del self._lines[start:]
+
+    _end_of_function: tuple[str, ...]
+
+    @abstractmethod
+    def _open_function(
+        self, name: str, pointers: Sequence[str], numbers: Sequence[str], *, is_public: bool
+    ) -> None:
+        """Write what comes before the statements of a function."""
 
     @abstractmethod
     def argument(self, name: str) -> str:
         """Name an argument."""
 
-    @abstractmethod
     def call(self, name: str, pointers: Sequence[str], numbers: Sequence[Number]) -> None:
-        """Call a function of the program."""
+        """Call a function of the program that was written before."""
+        self._call(self._same.get(name, name), pointers, numbers)
 
     @abstractmethod
-    def table(self, name: str, values: Iterable[int]) -> str:
-        """Write a constant array of integers; return its address."""
+    def _call(self, name: str, pointers: Sequence[str], numbers: Sequence[Number]) -> None: ...
+
+    def table(self, values: Sequence[int]) -> str:
+        """Write a constant array of integers; return its address.
+
+        One that begins as another does is a part of it.
+        """
+        new = tuple(values)
+        for at, one in enumerate(self._tables):
+            if one[: len(new)] == new[: len(one)]:
+                self._tables[at] = max(one, new, key=len)
+                return self._address(f"table{at}")
+        self._tables.append(new)
+        return self._address(f"table{len(self._tables) - 1}")
+
+    @abstractmethod
+    def _address(self, name: str) -> str:
+        """Give the address of a table."""
 
     # Integers and addresses; what is known is computed here
 

@@ -53,13 +53,6 @@ _engine.broken(
     "::test_llvm_computes_random_kernels",
 )
 _engine.broken(
-    "engine-tiles-of-any-block",
-    "a register tile of one block serves all others, however they lie",
-    "key = *tiles.basis(live.rows, cols), live, cols",
-    "key = live, cols",
-    "::test_blocks_that_lie_otherwise_have_tiles_of_their_own",
-)
-_engine.broken(
     "engine-parts-of-rows-rounded-down",
     "blocks of rows that do not share out evenly belong to no job",
     "each = -(-total // plan.row_parts)",
