@@ -71,9 +71,15 @@ COSTS = {
     "strip": 5.0,  # rows of a plane that the same rows of a strip meet, begun
     "pass": 1.5,  # line that a window reads or writes outside L2
 }
-WIDE_COSTS = COSTS | {"spread": 0.12, "many": 0.9, "page": 2.7}
+WIDE_COSTS = COSTS | {
+    "spread": 0.12,
+    "many": 0.9,
+    "page": 2.7,
+    "pack_l3": 30.0,
+    "spill_l3": 3.5,
+}
 """The same where two vectors of 64 bytes are multiplied in a cycle, so that less hides behind
-that; fitted to 130 problems on an Emerald Rapids core."""
+that; fitted on an Emerald Rapids core, those of packing to 18 problems and others to 130."""
 NARROW_COSTS = COSTS | {
     "issue": 1.2,
     "latency": 0.35,
@@ -277,8 +283,7 @@ class Model:
 
     def _sum_parts(self, plan: Plan) -> tuple[float, float, float]:
         """Give the cycles of all sums, and of one block of them: tiles, and what they write."""
-        far = self.core.is_wide and self._leaves_l1(plan)
-        key = plan.rows, plan.cols, far, plan.tile_rows, plan.tile_cols, plan.packs_left
+        key = plan.rows, plan.cols, plan.tile_rows, plan.tile_cols, plan.packs_left
         found = self._summed.get(key)
         if found is None:
             pace, tiles, stores = 0.0, 0.0, 0.0
@@ -286,25 +291,20 @@ class Model:
                 for cols, wide, n_wide in self._wide(plan):
                     n = n_tall * n_wide
                     tiles += n
-                    pace += n * self._point(plan, rows, (tall, wide), far)
+                    pace += n * self._point(plan, rows, (tall, wide))
                     stores += n * self._stored(rows, cols, (tall, wide))[2]
             points = math.prod(self.task.size(dim) for dim in plan.sums.dims)
             found = self._summed[key] = points * pace, self._costs["tile"] * tiles, stores
         return found
 
-    def _leaves_l1(self, plan: Plan) -> bool:
-        """Whether what a tile reads of the largest block of the sum does not stay in L1."""
-        depth = length(self._blocks(plan.sums)[0][0])
-        return self._level((plan.tile_rows + plan.tile_cols) * depth * self.element_bytes) > 0
-
-    def _point(self, plan: Plan, rows: _Dims, tile: tuple[int, int], far: bool) -> float:
+    def _point(self, plan: Plan, rows: _Dims, tile: tuple[int, int]) -> float:
         """Give the cycles of a point of the sum in a tile."""
-        key = plan.packs_left, rows, tile, far
+        key = plan.packs_left, rows, tile
         found = self._paced.get(key)
         if found is None:
             costs, (tall, wide) = self._costs, tile
             vectors = -(-wide // self.core.lanes)
-            issue, wait = self._pace(plan, tall, vectors, far * vectors)
+            issue, wait = self._pace(plan, tall, vectors)
             found = costs["issue"] * issue + costs["latency"] * wait
             found += costs["clash"] * self._clashes(plan, rows, tall)
             found += costs["spread"] * tall * self._spreads(vectors)
