@@ -332,7 +332,18 @@ def test_short_vectors_ask_once() -> None:
     (tile,) = re.findall(r"define [^\n]*@f_\w+_tile0_6_\d+\(.*?\n}", text.text(), re.S)
     before, *_ = tile.split("phi i64")
     assert tile.count("call void @llvm.prefetch") == before.count("i32 1, i32 3") == 6 * 2
-    assert tile.count("call <8 x float> @llvm.fma") == (4 + 1) * 6 * 2
+
+
+@pytest.mark.parametrize(
+    ("k", "block", "steps"), [(64, 64, 4), (12, 8, 4), (13, 8, 5), (13, 13, 5)]
+)
+def test_points_that_unrolling_leaves_over(k: int, block: int, steps: int) -> None:
+    """They have a loop only where some block of the sum has them."""
+    (task,) = contractions(gemm(m=6, n=16, k=k))
+    text = LlvmText(FP32, 8)
+    walks = Walk(("M",), 0, 6), Walk(("N",), 0, 16), Walk(("K",), 0, block)
+    Engine(text, task, Plan((), *walks, 6, 16), "f").write()
+    assert text.text().count("call <8 x float> @llvm.fma") == steps * 6 * 2
 
 
 def test_strips_are_as_much_code_backwards() -> None:

@@ -17,6 +17,7 @@ from loopsched.codegen.choose import ranked
 from loopsched.codegen.compiled import CompiledKernel, How
 from loopsched.codegen.cost import Core
 from loopsched.codegen.element import DATA_TYPES
+from loopsched.codegen.threads import n_cpus
 
 HOST = load_arch("host")
 
@@ -106,6 +107,7 @@ def test_lanes_that_nothing_is_copied_into_are_zero() -> None:
     assert not any(CompiledKernel._new_room(50_000)[2].any() for _ in range(8))
 
 
+@pytest.mark.skipif(n_cpus() < 2, reason="two threads need two CPUs")
 def test_threads_copy_into_the_same_rooms_in_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one thread has written lies in its own cache."""
     kernel = compiled(gemm(m=64, n=640, k=64), "host", threads=2)

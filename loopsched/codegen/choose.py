@@ -11,7 +11,7 @@ from itertools import chain, islice, product
 
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Operand
-from loopsched.codegen.cost import LEAST_BYTES, Core, Counts, Model
+from loopsched.codegen.cost import LEAST_BYTES, Core, Counts, Model, row_parts
 from loopsched.codegen.plan import (
     Plan,
     Walk,
@@ -305,7 +305,7 @@ class Ranking:
     def _add_parts(self, model: Model, plan: Plan, way: int, counts: Counts) -> None:
         """Add a plan that was counted, with its rows in one part and in several."""
         paid = model.paid(counts)
-        for parts in (1, self.threads, 4 * self.threads) if self.threads > 1 else (1,):
+        for parts in row_parts(self.threads):
             shared = plan._replace(row_parts=parts)
             self.add((model.cycles(shared, self.threads, paid), model.task, shared, way))
 

@@ -278,7 +278,7 @@ class CompiledKernel:
             found = build_any(General(text, self.problem, elements, steps, self.core.registers))
         else:
             known = {task.based(): task for task in reversed(tasks)}
-            parts = self._compiled([self._best(task, steps, given) for task in known.values()])
+            parts = self._compiled([self._best(*both, steps, given) for both in known.items()])
             made = dict(zip(known, parts, strict=True))
             found = [made[task.based()].started(task) for task in tasks]
         if self.how.bias or self.how.relu:
@@ -286,11 +286,15 @@ class CompiledKernel:
         return found
 
     def _best(
-        self, task: Contraction, steps: Mapping[str, Sequence[int]], given: str | None
+        self,
+        based: Contraction,
+        task: Contraction,
+        steps: Mapping[str, Sequence[int]],
+        given: str | None,
     ) -> Choice:
         """Choose how a contraction is cut: by the model, or by time among its best plans."""
         n = self.how.measure
-        cuts = ranked(task.based(), self.core, self.threads, given, n=n)[:n]
+        cuts = ranked(based, self.core, self.threads, given, n=n)[:n]
         if len(cuts) == 1:
             return cuts[0]
         parts = [self._compiled([one])[0].started(task) for one in cuts]

@@ -11,6 +11,7 @@ from operator import mul
 from typing import NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Guard, Operand
+from loopsched.codegen.memory import LINE, PAGE
 from loopsched.codegen.plan import (
     FAR_BYTES,
     Plan,
@@ -107,8 +108,6 @@ LEAST_BYTES = 4
 HALVED_LANES = 16
 """Of a vector of 64 bytes in fp32."""
 NARROW_REGISTERS = 16
-PAGE = 4096
-LINE = 64
 MANY_PAGES = 64
 MANY_ROWS = 12
 MOST_WAITING = 16
@@ -260,7 +259,7 @@ class Model:
             return 1.0
         key = plan.batch, plan.cols, threads
         if key not in self._shares:
-            parts = (1, threads, 4 * threads)
+            parts = row_parts(threads)
             self._shares[key] = min(self._share(plan, threads, each) for each in parts)
         return self._shares[key]
 
@@ -824,6 +823,11 @@ class Model:
 
 SPEEDS = (1.0, 0.95, 0.9)
 """Of the last thread, which starts later and shares its CPU now and then."""
+
+
+def row_parts(threads: int) -> tuple[int, ...]:
+    """List in how many parts threads may take the rows."""
+    return (1, threads, 4 * threads) if threads > 1 else (1,)
 
 
 def least_share(threads: int) -> float:

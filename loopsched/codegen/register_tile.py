@@ -8,12 +8,12 @@ from typing import NamedTuple
 from loopsched.codegen.contraction import Guard
 from loopsched.codegen.element import Element
 from loopsched.codegen.layout import Layout, Line, Place
+from loopsched.codegen.memory import LINE
 from loopsched.codegen.plan import Sizes, chunks, length
 from loopsched.codegen.writer import Number
 
 UNROLL, MORE_UNROLLED = 2, 4
 """Steps of a sum that a loop does at once; more of short vectors, which do less at each."""
-LINE_BYTES = 64
 GIVEN_AHEAD = 64
 """Points of the sum by which a tile asks for vectors that lie outside L2 when they are given."""
 KEPT_BYTES = 8192
@@ -232,24 +232,28 @@ class Tiles:
 
         With vectors of 32 bytes a tile took up to twice as long with them.
         """
-        return self.text.lanes * self.text.element.n_bytes >= LINE_BYTES
+        return self.text.lanes * self.text.element.n_bytes >= LINE
 
     def _steps(self, levels: Sequence[_Level]) -> int:
         """Say how many steps the outermost loop of a sum has at least; 0: nobody knows."""
-        layout, (outermost, *inner) = self.layout, levels
+        outermost, *inner = levels
         if outermost.dim in self.cut_guards or outermost.dim in self.live:
             return 0
-        size = outermost.size
-        if size is None:
-            _, block, rest = chunks(layout.task, layout.plan.sums)
-            size = (rest or block) * self.scale
+        size = min(self._counts(outermost))
         return size if inner else size // self.unroll
+
+    def _counts(self, level: _Level) -> list[int]:
+        """List how many steps a loop of a sum may have."""
+        if level.size is not None:
+            return [level.size]
+        _, *sizes = chunks(self.layout.task, self.layout.plan.sums)
+        return [size * self.scale for size in sizes if size]
 
     def _fetch(
         self, at: Place, last: int, element: Element, *, first: int = 0, writes: bool = False
     ) -> None:
         """Ask for the lines of elements behind a place, from ``first`` on until the ``last``."""
-        (pointer, behind), a_line = at, LINE_BYTES // element.n_bytes
+        (pointer, behind), a_line = at, LINE // element.n_bytes
         for place in (*range(first, last, a_line), last):
             self.text.fetch(self.text.at(pointer, behind + place, element), writes=writes)
 
@@ -303,9 +307,9 @@ class Tiles:
         stop: Number = text.argument("count") if size is None else size
         if dim in self.cut_guards:
             start, stop = self._limits(*self.cut_guards[dim], stop)
-        unroll = 1 if inner else self.unroll
-        n_whole, _ = text.divided(stop, unroll)
-        whole: Number = stop if unroll == 1 else text.mul(n_whole, unroll)
+        unroll, whole = 1 if inner else self.unroll, stop
+        if any(one % unroll for one in self._counts(levels[0])):
+            whole = text.mul(text.divided(stop, unroll)[0], unroll)
         with text.loop(start, whole, unroll, totals) as loop:
             values = loop.values
             if self.asked:
@@ -327,7 +331,7 @@ class Tiles:
                 values = self._sum(inner, there, values, rows)
             loop.carry(values)
         totals = loop.values
-        if unroll > 1 and whole != stop:
+        if whole != stop:
             with text.loop(whole, stop, 1, totals) as loop:
                 here = self._moved(at, loop.index, left, wide)
                 loop.carry(self._point(here, loop.values, rows))
@@ -366,7 +370,7 @@ class Tiles:
     def _fetch_rows(self, rows: Sequence[Place], index: Number) -> None:
         """Ask for what the next tile reads, where each row is a stream: each line once."""
         text, element = self.text, self.layout.task.left.element
-        turns = LINE_BYTES // element.n_bytes // self.unroll
+        turns = LINE // element.n_bytes // self.unroll
         turn = text.divided(text.divided(index, self.unroll)[0], turns)[1]
         step, (pointer, behind) = self.left_rows.step, rows[0]
         pointer = text.at(pointer, text.mul(turn, step), element)
@@ -380,13 +384,13 @@ class Tiles:
 
     def _meets_lines(self, step: int) -> bool:
         """Whether such a step leads to another line of the left operand."""
-        return abs(step) * self.layout.task.left.element.n_bytes >= LINE_BYTES
+        return abs(step) * self.layout.task.left.element.n_bytes >= LINE
 
     def _fetch_next(self, rows: Sequence[Place]) -> None:
         """Ask for the lines that the next tile reads at such a step of the sum."""
         (pointer, behind), element = rows[0], self.layout.task.left.element
         last = (len(rows) - 1) * self.left_rows.step
-        first = LINE_BYTES // element.n_bytes - 1  # this tile has read the line before
+        first = LINE // element.n_bytes - 1  # this tile has read the line before
         self._fetch((pointer, behind + self.next_rows), last, element, first=first)
 
     def _fetch_below(self, rows: Sequence[Place], down: _Level, *across: _Level) -> None:
@@ -433,7 +437,7 @@ class Tiles:
         vectors, own = [], text.lanes * of_right.n_bytes
         for number in range(n if rows else 0):
             place = text.at(at.right[0], at.right[1] + number * text.lanes, of_right)
-            if self.layout.plan.is_right_given and number * own % LINE_BYTES == 0:
+            if self.layout.plan.is_right_given and number * own % LINE == 0:
                 text.fetch(text.at(place, GIVEN_AHEAD * self.pitch, of_right))
             is_masked = number == n - 1 and not self.layout.plan.packs_right
             vectors.append(text.load(place, of_right, self.mask if is_masked else None))
