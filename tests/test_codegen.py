@@ -346,6 +346,20 @@ def test_points_that_unrolling_leaves_over(k: int, block: int, steps: int) -> No
     assert text.text().count("call <8 x float> @llvm.fma") == steps * 6 * 2
 
 
+def test_places_around_one_are_left_as_they_are() -> None:
+    """LLVM does not look where the pointers of tiles and windows come from, which takes long."""
+    (product_,) = contractions(gemm(m=6, n=16, k=64))
+    walks = (Walk((dim,), 0, size) for dim, size in product_.sizes)
+    problem = conv2d(c=8, k=8, groups=8, h=40, w=40, r=3, s=3, padding=1)
+    (task,) = contractions(problem)
+    ((one, plan),) = [(x, p) for x in (task, task.swapped()) if (p := window_plan(x, 2, 8))]
+    tile, window = LlvmText(FP32, 8), LlvmText(FP32, 8)
+    Engine(tile, product_, Plan((), *walks, 6, 16), "f").write()
+    Window(window, one, plan, "f").write()
+    for text, n in ((tile, 1), (window, 3 * 3)):  # loops of a sum; tiles inside and at edges
+        assert text.text().count("= freeze ptr") == 2 * n
+
+
 def test_strips_are_as_much_code_backwards() -> None:
     """Rows of a window that follow each other are a loop, whichever way they are met."""
     counts = set()

@@ -81,6 +81,11 @@ class LlvmText(Writer):
         kind = f"i{8 * element.n_bytes}"
         return self._new(f"getelementptr {kind}, ptr {pointer}, i64 {index}", "ptr")
 
+    def settled(self, pointer: str) -> str:
+        # LLVM would make a pointer of its own for each of many places around one: in vain, and
+        # it takes longer than all else.
+        return self._new(f"freeze ptr {pointer}", "ptr")
+
     def entry(self, table: str, index: Number) -> Number:
         place = self._new(f"getelementptr i64, ptr {table}, i64 {index}", "ptr")
         return self._new(f"load i64, ptr {place}", "i64")

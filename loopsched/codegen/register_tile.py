@@ -423,11 +423,14 @@ class Tiles:
         text = self.text
         of_left, of_right = self._elements()
         far = text.mul(index, left)
-        moved = {one: text.at(one, far, of_left) for one in dict.fromkeys(p for p, _ in at.lefts)}
+        moved = {
+            one: text.settled(text.at(one, far, of_left))
+            for one in dict.fromkeys(p for p, _ in at.lefts)
+        }
         pointer, behind = at.right
         return _At(
             [(moved[one], place) for one, place in at.lefts],
-            (text.at(pointer, text.mul(index, wide), of_right), behind),
+            (text.settled(text.at(pointer, text.mul(index, wide), of_right)), behind),
         )
 
     def _point(self, at: _At, totals: list[str], rows: Sequence[int]) -> list[str]:

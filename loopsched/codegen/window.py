@@ -207,7 +207,7 @@ class Window:
     def _moved(self, pointer: str, operand: Operand, at: tuple[Number, Number]) -> str:
         """Find a point of a plane: down and across."""
         text, steps = self.text, (operand.step(self.down), operand.step(self.across))
-        return text.at(pointer, text.add(*map(text.mul, at, steps)), operand.element)
+        return text.settled(text.at(pointer, text.add(*map(text.mul, at, steps)), operand.element))
 
     def _store(self, out: str, offset: int, total: str, n: int) -> None:
         text, element = self.text, self.task.out.element

@@ -184,6 +184,10 @@ class Writer(ABC):
     def negated(self, truth: str) -> str:
         """Turn a truth round."""
 
+    def settled(self, pointer: str) -> str:
+        """Give a pointer of which a compiler does not ask where it comes from."""
+        return pointer
+
     @abstractmethod
     def at(self, pointer: str, index: Number, element: Element) -> str:
         """Move a pointer by elements."""

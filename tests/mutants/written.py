@@ -415,6 +415,13 @@ _llvm.broken(
     "::test_sums_between_two_bf16_numbers_become_the_even_one",
 )
 _llvm.broken(
+    "llvm-places-reduced",
+    "LLVM looks where the pointers of tiles and windows come from, for long",
+    'return self._new(f"freeze ptr {pointer}", "ptr")',
+    "return pointer",
+    "::test_places_around_one_are_left_as_they_are",
+)
+_llvm.broken(
     "llvm-rest-of-a-vector-not-written",
     "of a part of a vector only the largest power of two is written",
     "            at += n\n",
