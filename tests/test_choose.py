@@ -132,6 +132,10 @@ def test_what_is_tried_with_few_register_tiles_first(problem: Problem, threads: 
             16,
         ),
         (gemm(m=512, n=1000, k=768, transpose_b=True), "ryzen_5950x", 4, 1),
+        # tiles that cut columns otherwise move another amount
+        (batched_gemm(batch=96, m=73, n=2, k=8192), "xeon_8380", 4, 1),
+        # what two multiply-adds a cycle do not hide
+        (batched_gemm(batch=2, m=217, n=368, k=389), "xeon_8380", 4, 1),
     ],
     ids=lambda one: one.name if isinstance(one, Problem) else str(one),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
@@ -78,6 +79,21 @@ def test_vectors_are_no_wider_than_those_of_this_cpu(name: str) -> None:
 @pytest.mark.parametrize("seed", [100, 101, 200026])  # the last: garbage in unused lanes
 def test_c_computes_random_kernels(seed: int, option: str, tmp_path: Path) -> None:
     assert check_c(case(seed), tmp_path, option) is None
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+@pytest.mark.parametrize("element", [FP32, BF16])
+def test_c_builds_without_warnings_for_any_cpu(element: Element, tmp_path: Path) -> None:
+    """Also where vectors are wider than its registers: no function takes them or gives them."""
+    (task,) = contractions(gemm(m=37, n=53, k=61), dict.fromkeys("ABC", element))
+    walks = (Walk((dim,), 0, size) for dim, size in task.sizes)
+    text = CText(FP32, 8)
+    Engine(text, task, Plan((), *walks, 4, 24, packs_right=False), "f").write()
+    source = tmp_path / "f.c"
+    source.write_text(text.text())
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-c"]
+    made = subprocess.run(["gcc", *flags, source, "-o", tmp_path / "f.o"], capture_output=True)
+    assert made.returncode == 0, made.stderr.decode()[-2000:]
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

@@ -14,6 +14,8 @@ _SUFFIXES = {"fp32": "ps", "fp64": "pd", "int32": "epi32", "bf16": "epi16", "int
 _WIDTHS = {16: "_mm", 32: "_mm256", 64: "_mm512"}
 _LEAST_BYTES = 4
 _QUIET = ("psabi", "unused-variable")
+_INLINE = "static inline __attribute__((always_inline))"
+"""Before functions of vectors: a CPU may lack registers for these, of which gcc warns."""
 
 WORDS = tuple(
     re.findall(
@@ -238,7 +240,7 @@ class CText(Writer):
                 lane_bits = self._all("1 << @")
                 self._declare(
                     "mask_bits",
-                    "static inline bits mask_bits(unsigned mask)\n{\n"
+                    f"{_INLINE} bits mask_bits(unsigned mask)\n{{\n"
                     f"  const bits lane = {{{lane_bits}}};\n"
                     f"  bits all = {{{self._all('mask')}}};\n"
                     "  return (all & lane) != 0;\n}\n",
@@ -259,7 +261,7 @@ class CText(Writer):
         head = f"void {name}(byte *at, unsigned mask, RAW value)"
         if not is_write:
             head = f"RAW {name}(const byte *at, unsigned mask)"
-        body = "\n".join([f"static inline {head}", "{", *lines, "}", ""])
+        body = "\n".join([f"{_INLINE} {head}", "{", *lines, "}", ""])
         return self._declare(name, body.replace("RAW", self._raw(element)))
 
     def _raw(self, element: Element) -> str:
@@ -294,7 +296,7 @@ class CText(Writer):
         place, kind = f"at + @ * step * {element.n_bytes}", self._alias(element)
         return self._declare(
             name,
-            f"static inline {raw} {name}(const byte *at, num step, unsigned mask)\n{{\n"
+            f"{_INLINE} {raw} {name}(const byte *at, num step, unsigned mask)\n{{\n"
             f"  if (mask == {self._every()})\n"
             f"    return ({raw}){{{self._all(f'*(const {kind} *)({place})')}}};\n"
             f"  {raw} found = {{0}};\n"
@@ -404,13 +406,13 @@ static inline unsigned lanes_inside(num first, num step, num size)
 }
 """
 
-_ROUNDED = """\
-static inline bits rounded(vec value)
-{
+_ROUNDED = f"""\
+{_INLINE} bits rounded(vec value)
+{{
   ubits raw = (ubits)value, is_nan = (ubits)(value != value);
   ubits raised = raw + 32767u + (raw >> 16 & 1u);
   return (bits)((raised & ~is_nan) | ((raw | 4194304u) & is_nan)) >> 16;
-}
+}}
 """
 
 _ROUNDED_ONE = """\

@@ -187,8 +187,9 @@ def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
     return walk._replace(block=min(size, -(-each // tile) * tile))
 
 
-FIRST_TILES = 4
-"""So many register tiles of each way to cut and pack are tried first."""
+FIRST_TILES, WIDE_TILES = 4, 6
+"""So many register tiles of each way to cut and pack are tried first; more where lines from L2
+do not hide behind multiplication, of which their sums do not tell."""
 FIRST_PLANS = 8
 """So many plans with these, at least, are counted."""
 BEST_WAYS = 32
@@ -229,10 +230,11 @@ def ranked(
         ranking.count(chain(*ways))
     else:
         cut = [sorted(way, key=lambda one: one[0]) for way in ways]
-        ranking.count(chain(*(way[:FIRST_TILES] for way in cut)), max(n, FIRST_PLANS))
+        tiles = WIDE_TILES if core.is_wide else FIRST_TILES
+        ranking.count(chain(*(way[:tiles] for way in cut)), max(n, FIRST_PLANS))
         counted = dict.fromkeys(way for *_, way in ranking.best() if way >= 0)
         best = islice(counted, max(n, BEST_WAYS))
-        ranking.count(chain(*(cut[way][FIRST_TILES:] for way in best)), n)
+        ranking.count(chain(*(cut[way][tiles:] for way in best)), n)
     return [found[:3] for found in ranking.best()]
 
 
@@ -250,7 +252,8 @@ class Ranking:
         self.threads = threads
         self.found: list[_Found] = []
         self._firsts: list[float] = []  # the cycles of the first ones, negative: a heap
-        self._moved: dict[int, float] = {}  # what the first counted plan of a way moves, in cycles
+        self._moved: dict[tuple[int, Walk], float] = {}
+        """What the first counted plan of a way with such columns moves, in cycles."""
 
     def best(self) -> list[_Found]:
         """List them, best first."""
@@ -283,11 +286,12 @@ class Ranking:
             counts = None
             if counting is None:
                 counting = model.estimates(plan)
-                if way in self._moved:
+                key = way, plan.cols
+                if key in self._moved:
                     counting = islice(counting, 1, None)
                 else:
-                    self._moved[way], _ = next(counting)
-                cycles = sums + self._moved[way]
+                    self._moved[key], _ = next(counting)
+                cycles = sums + self._moved[key]
             else:
                 cycles, counts = next(counting)
             if counts is None:

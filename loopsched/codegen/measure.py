@@ -393,9 +393,6 @@ def measure_plans(
     return found
 
 
-"""The cycles that a plan is expected to take, and what it cuts."""
-
-
 MEASURED = 8
 """``measure=8`` chooses among plans that are timed here, too."""
 

@@ -452,6 +452,13 @@ _c.broken(
     _C,
 )
 _c.broken(
+    "c-vectors-handed-over",
+    "functions take and give vectors for which a CPU may have no registers",
+    '"static inline __attribute__((always_inline))"',
+    '"static inline"',
+    "::test_c_builds_without_warnings_for_any_cpu",
+)
+_c.broken(
     "c-halves-rounded-up",
     "what lies between two bf16 numbers is rounded up, not to the even one",
     "ubits raised = raw + 32767u + (raw >> 16 & 1u);",
