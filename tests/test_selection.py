@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from loopsched import Workload, einsum, gemm
+from loopsched import Workload, conv2d, einsum, gemm
 from loopsched.base.errors import WorkloadError
 from loopsched.network.selection import choose, problem_of, select, select_one
 
@@ -41,6 +41,12 @@ def test_a_problem_in_one_line() -> None:
     written = {"op": "gemm", "m": 4, "n": 3, "k": 2, "transpose_b": True}
     for text in ("gemm:m=4, n=3,k=2,transpose_b=true", json.dumps(written)):
         assert problem_of(text) == gemm(m=4, n=3, k=2, transpose_b=True)
+    sizes = {"c": 8, "k": 8, "h": 9, "w": 9, "r": 3, "s": 3}
+    padded = conv2d(**sizes, stride=(2, 3), padding=(1, 0, 0, 2))
+    assert "stride2x3 pad1x0x0x2" in padded.name
+    text = ",".join(f"{name}={size}" for name, size in sizes.items())
+    assert problem_of(f"conv2d:{text},stride=2x3,padding=1x0x0x2") == padded
+    assert problem_of("gemm:m=4,n=3,k=2,name=2x3").name == "2x3"
     for text in ("einsum:ab,bc->ac,a=4,b=2,c=3", "einsum:expression=ab, bc->ac, a=4, b=2, c=3"):
         assert problem_of(text) == einsum("ab,bc->ac", {"a": 4, "b": 2, "c": 3})
     assert problem_of("einsum:ab->a,a=4,b=2,element_bytes=2").tensors[0].element_bytes == 2
@@ -51,6 +57,7 @@ def test_a_problem_in_one_line() -> None:
     ("text", "message"),
     [
         ("gemm:m=4,m=3,k=2", "field 'm' is given twice"),
+        ("gemm:m=4x2,n=3,k=2", r"m is \[4, 2\]; a whole number >= 1 is needed"),
         ("gemm:m=4,n", "'n' is not field=value, such as m=128"),
         ("einsum:ab,bc->ac,a=4,b=2", "no size for 'c'"),
         ("einsum:ab,bc,a=4", "'ab' is not field=value"),

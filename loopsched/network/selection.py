@@ -14,6 +14,8 @@ from loopsched.problems.problem import Problem
 from loopsched.problems.workload import Workload, parse_layer
 from loopsched.problems.workload_schema import OPERATIONS
 
+_SIDES = re.compile(r"[0-9]{1,9}(x[0-9]{1,9}){1,3}")
+"""A number for each side, as the names of convolutions have them."""
 _INLINE = re.compile(rf"({'|'.join(OPERATIONS)}|[a-z0-9_]+(?=:[^/]*=)):(.*)", re.DOTALL)
 
 _EXPRESSION = re.compile(r"\s*(?:expression\s*=)?([\w\s,]*->[\w\s]*)(?:,(.*))?", re.DOTALL)
@@ -35,6 +37,7 @@ def select(text: str, layers: Sequence[str] = (), element_bytes: int | None = No
     text : str
         Name or file of a workload; or a problem, such as ``gemm:m=4,n=3,k=2``,
         ``einsum:ab,bc->ac,a=4,b=2,c=3`` or a layer of a workload file in JSON.
+        ``stride=2x1`` has a number for each side.
     layers : sequence of str
         Numbers or names; none: all.
     element_bytes : int, optional
@@ -147,7 +150,13 @@ def _workload(text: str) -> Workload:
 def _fields(text: str, fields: str) -> dict[str, object]:
     parts = filter(None, (part.strip() for part in fields.split(",")))
     found = pairs(parts, f"'{text}': field", "field=value, such as m=128", WorkloadError)
-    return {name: option_value(value) for name, value in found.items()}
+    return {name: _field(name, value) for name, value in found.items()}
+
+
+def _field(name: str, value: str) -> object:
+    if name != "name" and _SIDES.fullmatch(value):
+        return [*map(int, value.split("x"))]
+    return option_value(value)
 
 
 def _json_layer(text: str) -> object:

@@ -172,6 +172,13 @@ _selection.broken(
     "::test_layers_come_as_they_are_named_each_once_with_its_count",
 )
 _selection.broken(
+    "select-sides-exchanged",
+    "numbers of sides are read from the last on",
+    'value.split("x"))]',
+    'value.split("x")[::-1])]',
+    "::test_a_problem_in_one_line",
+)
+_selection.broken(
     "select-gaps-are-numbers",
     "numbers with a gap between are written as one range",
     "number == runs[-1][-1] + 1:",
