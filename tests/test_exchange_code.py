@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import math
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -305,6 +306,15 @@ def test_names_that_give_way_meet_no_others(names: tuple[str, str, str], tmp_pat
     np.testing.assert_array_equal(run_python(problem, schedule, arrays), expected)
     if CC:
         run_c(tmp_path, problem, schedule, arrays)
+
+
+def test_a_function_is_named_as_no_table_of_its_program() -> None:
+    problem = conv2d(c=8, k=16, h=9, w=9, r=3, s=3, stride=2, padding=1, pass_="backward_data")
+    for to in (to_c, to_llvm):
+        text = to(problem, None, load_arch("epyc_7763"), name="table0").text()
+        tables = re.findall(r"(?:const num |^@)(\w+)(?:\[| = internal)", text, re.M)
+        assert tables
+        assert "table0" not in tables
 
 
 def test_wrong_shapes_and_names_are_refused() -> None:

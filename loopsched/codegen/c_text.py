@@ -49,8 +49,8 @@ class CText(Writer):
                 "",
                 *self._declared.values(),
                 *(
-                    f"static const num table{at}[{len(one)}] = {{{', '.join(map(str, one))}}};"
-                    for at, one in enumerate(self._tables)
+                    f"static const num {name}[{len(one)}] = {{{', '.join(map(str, one))}}};"
+                    for name, one in self._tables.items()
                 ),
                 "",
                 *self._lines,

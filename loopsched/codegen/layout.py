@@ -96,7 +96,7 @@ class Layout:
         offsets = [0]
         for dim, size in dims:
             offsets = [one + at * operand.step(dim) for one in offsets for at in range(size)]
-        return Line(0, self.text.table(offsets))
+        return Line(0, self.text.table(self.name, offsets))
 
     def right_pitch(self, chunk: int) -> int:
         """Elements between two rows of a packed block of the right operand, or a panel's width."""

@@ -21,9 +21,9 @@ class LlvmText(Writer):
 
     def text(self) -> str:
         tables = [
-            f"@table{at} = internal constant [{len(values)} x i64] "
+            f"@{name} = internal constant [{len(values)} x i64] "
             f"[{', '.join(f'i64 {value}' for value in values)}]"
-            for at, values in enumerate(self._tables)
+            for name, values in self._tables.items()
         ]
         return "\n".join([*tables, *self._lines, *self._declared.values(), ""])
 

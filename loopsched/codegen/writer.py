@@ -43,7 +43,7 @@ class Writer(ABC):
     def __init__(self, element: Element, lanes: int) -> None:
         self.element, self.lanes = element, lanes
         self._lines: list[str] = []
-        self._tables: list[tuple[int, ...]] = []
+        self._tables: dict[str, tuple[int, ...]] = {}
         self._declared: dict[str, str] = {}
         self._types: dict[str, str] = {}
         self._count = 0
@@ -104,18 +104,16 @@ class Writer(ABC):
     @abstractmethod
     def _call(self, name: str, pointers: Sequence[str], numbers: Sequence[Number]) -> None: ...
 
-    def table(self, values: Sequence[int]) -> str:
-        """Write a constant array of integers; return its address.
+    def table(self, user: str, values: Sequence[int]) -> str:
+        """Write a constant array of integers for some functions; return its address.
 
         One that begins as another does is a part of it.
         """
         new = tuple(values)
-        for at, one in enumerate(self._tables):
-            if one[: len(new)] == new[: len(one)]:
-                self._tables[at] = max(one, new, key=len)
-                return self._address(f"table{at}")
-        self._tables.append(new)
-        return self._address(f"table{len(self._tables) - 1}")
+        alike = (at for at, one in self._tables.items() if one[: len(new)] == new[: len(one)])
+        name = next(alike, f"{user}_table{len(self._tables)}")
+        self._tables[name] = max(self._tables.get(name, ()), new, key=len)
+        return self._address(name)
 
     @abstractmethod
     def _address(self, name: str) -> str:
