@@ -25,10 +25,9 @@ from loopsched.codegen.choose import ranked
 from loopsched.codegen.contraction import contractions, row_major, stored_shape
 from loopsched.codegen.cost import Core
 from loopsched.codegen.element import DATA_TYPES
-from loopsched.codegen.engine import Engine
+from loopsched.codegen.engine import form
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.stages import General, Stage
-from loopsched.codegen.window import Window
 from loopsched.codegen.writer import Writer
 from loopsched.problems.builders import batched_gemm
 from loopsched.problems.problem import Axis, Tensor
@@ -193,7 +192,7 @@ def write(one: Case, text: Writer) -> list[Stage]:
         if one.slides:  # a plane of one row has no such plan
             every = [plan for plan in every if plan[2].slides] or every
         _, chosen, plan = draw.choice(every)
-        engine = (Window if plan.slides else Engine)(text, chosen, plan, f"run{number}")
+        engine = form(plan)(text, chosen, plan, f"run{number}")
         engine.write()
         names = tuple(operand.name for operand in chosen.operands)
         stages.append(Stage(engine.name, names, engine.n_jobs, room=engine.work_room))

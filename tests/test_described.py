@@ -23,10 +23,9 @@ from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import contractions
 from loopsched.codegen.described import KernelSchedule, of_plan
 from loopsched.codegen.element import FP32
-from loopsched.codegen.engine import Engine
+from loopsched.codegen.engine import Engine, form
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan, Walk, even
-from loopsched.codegen.window import Window
 
 SERVER = load_arch("epyc_9654")
 CORE = core_of(SERVER, 4)[0]
@@ -54,7 +53,7 @@ def test_loops_are_those_of_the_program(seed: int) -> None:
     for task in tasks:
         for _, one, plan in ranked(task, CORE, 2)[seed % 7 :: 997]:
             text = LlvmText(*KIND)
-            engine = (Window if plan.slides else Engine)(text, one, plan, "f")
+            engine = form(plan)(text, one, plan, "f")
             engine.write()
             program = text.text()
             found = of_plan(task, plan, KIND, 2, 1.0)

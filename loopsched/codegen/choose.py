@@ -241,6 +241,7 @@ def ranked(
 _Way = tuple[float, Model, Plan, int]
 """A plan: what its register tiles take at least, and the way to cut and pack that it shares."""
 _Counting = Iterator[tuple[float, Counts | None]]
+"""What `Model.estimates` gives."""
 _Found = tuple[float, Contraction, Plan, int]
 """The cycles of a plan, what it cuts, and its way to cut and pack."""
 

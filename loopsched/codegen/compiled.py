@@ -570,7 +570,7 @@ def _steps(one: Array) -> tuple[int, ...]:
     )
 
 
-def build(cuts: Sequence[Choice], kind: tuple[Element, int]) -> list[Part]:
+def build(cuts: Sequence[tuple[float, Contraction, Plan]], kind: tuple[Element, int]) -> list[Part]:
     """Compile contractions as they are cut, or load what was compiled before.
 
     Parameters

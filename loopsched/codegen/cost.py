@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -160,6 +160,8 @@ class Core:
 
 _Dims = tuple[tuple[str, int], ...]
 _Part = tuple[_Dims, int, int]
+_Parting = Callable[[int, int, int], list[tuple[int, int]]]
+"""Cuts so many points into tiles of a size, the largest block having so many."""
 Counts = dict[str, float]
 """How often each of `COSTS` is paid."""
 
@@ -219,7 +221,7 @@ class Model:
         self._home = self._level(sum(self._sizes.values()))
         self._summed: dict[tuple[object, ...], tuple[float, float, float]] = {}
         self._paced: dict[tuple[object, ...], float] = {}
-        self._parts: dict[tuple[Walk, int, bool], list[_Part]] = {}
+        self._parts: dict[tuple[Walk, int, _Parting], list[_Part]] = {}
         self._more: dict[Walk, float] = {}
         self._stores: dict[tuple[object, ...], tuple[Counts, float, float]] = {}
         self._shares: dict[tuple[object, ...], float] = {}
@@ -286,8 +288,8 @@ class Model:
         found = self._summed.get(key)
         if found is None:
             pace, tiles, stores = 0.0, 0.0, 0.0
-            for rows, tall, n_tall in self._tall(plan):
-                for cols, wide, n_wide in self._wide(plan):
+            for rows, tall, n_tall in self._parted(plan.rows, plan.tile_rows, heights):
+                for cols, wide, n_wide in self._parted(plan.cols, plan.tile_cols, _widths):
                     n = n_tall * n_wide
                     tiles += n
                     pace += n * self._point(plan, rows, (tall, wide))
@@ -310,25 +312,15 @@ class Model:
             self._paced[key] = found
         return found
 
-    def _tall(self, plan: Plan) -> list[_Part]:
-        """List the heights of register tiles: dimensions of their block, height, how many."""
-        key = plan.rows, plan.tile_rows, True
+    def _parted(self, walk: Walk, tile: int, parts_of: _Parting) -> list[_Part]:
+        """List the sizes of register tiles: dimensions of their block, size, how many."""
+        key = walk, tile, parts_of
         if key not in self._parts:
+            blocks = self._blocks(walk)
             self._parts[key] = [
-                (rows, tall, n * each)
-                for rows, n in self._blocks(plan.rows)
-                for tall, each in self._heights(plan, length(rows))
-            ]
-        return self._parts[key]
-
-    def _wide(self, plan: Plan) -> list[_Part]:
-        """List their widths."""
-        key = plan.cols, plan.tile_cols, False
-        if key not in self._parts:
-            self._parts[key] = [
-                (cols, wide, n * each)
-                for cols, n in self._blocks(plan.cols)
-                for wide, each in cut(length(cols), plan.tile_cols)
+                (dims, size, n * each)
+                for dims, n in blocks
+                for size, each in parts_of(length(dims), tile, length(blocks[0][0]))
             ]
         return self._parts[key]
 
@@ -819,6 +811,10 @@ class Model:
             found["scatter"] = tall * wide
         self._stores[key] = found, lines, self._paid(found)
         return self._stores[key]
+
+
+def _widths(n_cols: int, tile: int, _: int) -> list[tuple[int, int]]:
+    return cut(n_cols, tile)
 
 
 SPEEDS = (1.0, 0.95, 0.9)

@@ -262,13 +262,8 @@ class Engine(Layout):
                     source = text.at(text.argument("source"), text.mul(panels.index, step), element)
                     target = text.mul(panels.index, self.max_sum)
                     target = text.at(text.argument("target"), target, text.element)
-                    with text.when(is_short), text.loop(0, width) as across:
-                        here = text.at(source, text.mul(across.index, step), element)
-                        there = text.at(target, across.index, text.element)
-                        with text.loop(0, run) as along:
-                            value = text.load_one(text.at(here, along.index, element), element)
-                            place = text.at(there, text.mul(along.index, pitch), text.element)
-                            text.store_one(place, value, text.element)
+                    with text.when(is_short):
+                        self._copy_short(source, target, run, (width, pitch, step))
                     with text.when(is_long):
                         for square in runs(cut(width, text.lanes)):
                             with text.loop(*square) as across:
@@ -277,6 +272,19 @@ class Engine(Layout):
                                 with text.loop(0, run, text.lanes) as along:
                                     at = text.least(along.index, last)
                                     self._square(here, there, at, (square[2], pitch, step))
+
+    def _copy_short(
+        self, source: str, target: str, run: Number, sizes: tuple[int, int, int]
+    ) -> None:
+        """Copy the points of a sum for the columns of a panel one by one."""
+        text, element, (width, pitch, step) = self.text, self.task.right.element, sizes
+        with text.loop(0, width) as across:
+            here = text.at(source, text.mul(across.index, step), element)
+            there = text.at(target, across.index, text.element)
+            with text.loop(0, run) as along:
+                value = text.load_one(text.at(here, along.index, element), element)
+                place = text.at(there, text.mul(along.index, pitch), text.element)
+                text.store_one(place, value, text.element)
 
     def _square(self, source: str, target: str, at: Number, sizes: tuple[int, int, int]) -> None:
         """Transpose some points of the sum for some columns of a panel."""

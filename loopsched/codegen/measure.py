@@ -17,7 +17,7 @@ from loopsched.base.arrays import Array
 from loopsched.base.errors import LoopschedError
 from loopsched.base.rows import Row
 from loopsched.codegen.choose import Choice, is_read_in_place, on_cores, ranked
-from loopsched.codegen.compiled import CompiledKernel, Part, build
+from loopsched.codegen.compiled import CompiledKernel, Part
 from loopsched.codegen.compiled import compile as compiled
 from loopsched.codegen.contraction import Contraction, Operand, contractions
 from loopsched.codegen.cost import Model
@@ -458,8 +458,7 @@ def _drawn(task: Contraction, kernel: CompiledKernel, draw: random.Random) -> Ch
 
 def compiled_plan(kernel: CompiledKernel, cycles: float, task: Contraction, plan: Plan) -> Part:
     """Compile a plan of a part of a kernel."""
-    kind = kernel.types.compute, kernel.core.lanes
-    return build([(cycles / kernel.core.hertz, task, plan)], kind)[0]
+    return kernel._compiled([(cycles, task, plan)])[0]
 
 
 def _told(task: Contraction, plan: Plan, kernel: CompiledKernel) -> str:
