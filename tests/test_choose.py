@@ -225,6 +225,65 @@ def test_rows_that_lie_in_one_set(n: int, rows: int, level: int) -> None:
     assert found.level == level
 
 
+def crossing(step: int, lanes: int) -> float:
+    """Which share of vectors lies in two lines, where their first elements lie so far apart."""
+    places = [at * step % 16 for at in range(16)]
+    return fmean(at + lanes > 16 for at in places)
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("n", [512, 776, 100, 102, 777])
+def test_vectors_read_in_place_may_lie_in_two_lines(n: int, lanes: int) -> None:
+    """Rows of B begin anywhere in a line, those of a multiple of 16 elements at its start."""
+    (task,) = contractions(gemm(m=24, n=n, k=7))
+    walks = Walk(("M",), 0, 24), Walk(("N",), 0, n), Walk(("K",), 0, 7)
+    cut = Plan((), *walks, 8, 2 * lanes, packs_right=False)
+    model = Model(task, replace(CORE, lanes=lanes))
+    n_vectors = 3 * 7 * -(-n // lanes)
+    assert model.counts(cut)["cross"] == pytest.approx(n_vectors * crossing(n, lanes))
+    assert model.counts(cut._replace(packs_right=True))["cross"] == 0
+    (image,) = contractions(conv2d(n=1, c=9, k=8, h=n, w=1, r=1, s=1))  # R and S step nowhere
+    assert Model(image.swapped(), replace(CORE, lanes=lanes))._crossing() == pytest.approx(
+        crossing(n, lanes)
+    )
+
+
+@pytest.mark.parametrize(("k", "begun"), [(1024, 512 * 4), (256, 0)])
+def test_runs_of_rows_begin_with_each_block_of_a_sum(k: int, begun: int) -> None:
+    """512 rows of A in blocks of 256 terms, from the last cache; shorter rows follow at once."""
+    (task,) = contractions(gemm(m=512, n=16, k=k))
+    core = replace(CORE, l2_bytes=1 << 14)
+    cut = Plan((), Walk(("M",), 0, 64), Walk(("N",), 0, 16), Walk(("K",), 0, 256), 8, 16)
+    assert Model(task, core).counts(cut)["start_l3"] == pytest.approx(begun, rel=0.1)
+
+
+@pytest.mark.parametrize(("width", "is_lost"), [(62, False), (64, True)])
+def test_lines_lost_to_others_of_their_sets_are_read_again(width: int, is_lost: bool) -> None:
+    """Planes of 16 KiB meet in few sets of L2: rows of the image share no lines with the next."""
+    (task,) = contractions(conv2d(c=256, k=64, h=width, w=width, r=3, s=3, padding=1))
+    rows = Walk(("N", "P", "Q"), 2, width)
+    cut = Plan((), rows, Walk(("K",), 0, 64), Walk(("C", "R", "S"), 0, 256), 6, 64)
+    core = replace(CORE, l2_bytes=2 << 20, l2_ways=16)
+    found = Model(task, core).counts(cut._replace(packs_left=True))
+    read = found["read_l3"] + found["far_l3"]
+    once = 256 * width * width / 16
+    assert (2.5 if is_lost else 0.9) * once < read < (3.5 if is_lost else 1.2) * once
+
+
+def test_tiles_share_no_lines_that_the_sets_do_not_hold() -> None:
+    """1024 lines 4 KiB apart: L2's sets hold them or not; each serves four tiles of four rows."""
+    (task,) = contractions(gemm(m=64, n=1024, k=1024))
+    cut = Plan((), Walk(("N",), 0, 16), Walk(("M",), 0, 64), Walk(("K",), 0, 1024), 4, 64)
+    read = []
+    for l2_bytes in (1 << 20, 8 << 20):
+        found = Model(task.swapped(), replace(CORE, l2_bytes=l2_bytes, last_bytes=1 << 26))
+        counts = found.counts(cut)
+        read.append(sum(counts[name] for name in ("far_l3", "read_l3", "ahead_l3")))
+    lines = 64 * 1024  # of B
+    assert 3 * lines < read[0] < 6 * lines
+    assert read[1] <= 1.1 * lines
+
+
 def test_sets_of_l2_have_ways_of_their_own() -> None:
     """16 ways of 128 KiB: 16 lines 128 KiB apart stay, 17 do not, whatever L1 has."""
     (task,) = contractions(gemm(m=20, n=32768, k=300))

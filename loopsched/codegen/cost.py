@@ -38,6 +38,7 @@ COSTS = {
     "square": 1.7,  # square of sums that is transposed to be written across
     "turn": 2.3,  # vector of sums written across
     "scatter": 3.5,  # sum written by itself
+    "cross": 0.0,  # vector read in place that lies in two lines
     "near": 0.23,  # line of the right operand from L2
     "rise": 0.3,  # line of the left operand from L2
     "many": 0.75,  # the same where a tile has more rows than L1 follows, or many packed ones
@@ -49,6 +50,8 @@ COSTS = {
     "streams": 5.0,  # row of a tile written where a block has many rows of a large output
     "read_l3": 2.0,  # line of an operand, in order
     "read_dram": 34.0,
+    "start_l3": 0.0,  # run of such lines; not fitted on Zen 4, nor is `cross`
+    "start_dram": 0.0,
     "far_l3": 3.0,  # line of an operand that lies far from the one before
     "far_dram": 46.0,
     "ahead_l3": 25.0,  # line that is asked for before it is needed
@@ -74,24 +77,36 @@ COSTS = {
 }
 WIDE_COSTS = COSTS | {
     "spread": 0.12,
+    "turn": 4.6,
+    "cross": 1.0,
     "many": 0.9,
-    "page": 2.7,
+    "far_l3": 9.0,
+    "ahead_l3": 6.0,
     "pack_l3": 30.0,
     "spill_l3": 3.5,
+    "copy": 8.0,
 }
 """The same where two vectors of 64 bytes are multiplied in a cycle, so that less hides behind
-that; fitted on an Emerald Rapids core, those of packing to 18 problems and others to 130."""
+that; fitted on an Emerald Rapids core, those of packing to 18 problems, others to 83."""
 NARROW_COSTS = COSTS | {
     "issue": 1.2,
     "latency": 0.35,
-    "rise": 0.7,
+    "sum": 2.0,
     "turn": 5.0,
-    "transpose": 80.0,
+    "scatter": 10.0,
+    "cross": 2.0,
+    "rise": 0.7,
+    "start_l3": 40.0,
+    "start_dram": 60.0,
+    "far_l3": 6.0,
+    "ahead_l3": 6.0,
     "ahead_dram": 10.0,
-    "pack_l3": 8.0,
+    "again_l3": 5.0,
+    "pack_l3": 16.0,
     "spill_dram": 35.0,
+    "transpose": 80.0,
 }
-"""The same with the vectors of 32 bytes of AVX2, fitted to 40 problems on a Zen 3 core."""
+"""The same with the vectors of 32 bytes of AVX2, fitted to 120 problems on a Zen 3 core."""
 NARROW_WAIT = 2
 """Cycles by which chains of sums are felt there before they are too short."""
 CROSSING = 0.9
@@ -169,7 +184,8 @@ Counts = dict[str, float]
 class Footprint(NamedTuple):
     """Lines that a box of points touches, and how they lie.
 
-    ``level`` is the nearest cache whose sets hold them all: 0 for L1, at most 2.
+    ``level`` is the nearest cache whose sets hold them all: 0 for L1, at most 2; ``fill``
+    the share of their sets in L2 that they take.
     """
 
     lines: float
@@ -177,6 +193,7 @@ class Footprint(NamedTuple):
     step_bytes: int
     level: int
     pages: float
+    fill: float = 0.0
 
     @property
     def is_far(self) -> bool:
@@ -197,6 +214,7 @@ class _Block(NamedTuple):
     source: float = 0.0  # bytes that packing the right block reads
     left: float = 0.0  # bytes of the left operand
     level: int = 0  # the nearest cache whose sets hold them
+    fill: float = 0.0  # the share of their sets in L2
     kind: str = ""  # how they are read
 
 
@@ -485,17 +503,17 @@ class Model:
         runs = math.prod(n for _, n in levels)
         steps = [(step * size, n) for step, n in levels]
         far = max((step for step, _ in steps), default=0)
-        level = 0
-        core = self.core
+        level, fill, core = 0, 0.0, self.core
         caches = (core.l1_bytes, core.ways), (core.l2_bytes, core.l2_ways)
         for nearest, (capacity, ways) in enumerate(caches, 1):
             way = capacity // ways
             spots = math.prod(min(n, way // math.gcd(step, way)) for step, n in steps)
-            if runs * each > ways * min(way // LINE, spots * math.ceil(each)):
+            fill = runs * each / (ways * min(way // LINE, spots * math.ceil(each)))
+            if fill > 1:
                 level = nearest
         is_apart = far >= PAGE // 2
         pages = runs * max(1, span * size / PAGE) if is_apart else max(1, runs * each * LINE / PAGE)
-        return Footprint(runs * each, span * size, far, level, pages)
+        return Footprint(runs * each, span * size, far, level, pages, fill)
 
     def _part(self, operand: Operand, dims: _Dims, n: int, others: _Dims) -> Footprint:
         """Count the lines of some points of a walk, and all of others."""
@@ -630,9 +648,11 @@ class Model:
         kept = sum(block.kept)
         source = self.footprint(task.left, block.rows + block.sums)
         lines = source.lines
-        if self._level(block.kept[0] + 2 * lines * LINE) < 2:  # blocks of rows share lines
+        # Its lines stay where others of their sets, and the right block, leave them room.
+        is_held = source.fill + block.kept[0] / self.core.l2_bytes <= FULL[1]
+        if is_held and self._level(block.kept[0] + 2 * lines * LINE) < 2:  # shared by rows
             lines = min(lines, block.kept[2] / LINE / n_row_blocks)
-        if n_sums > 1 and self._level(kept) < 2:  # and so do those of the sum
+        if is_held and n_sums > 1 and self._level(kept) < 2:  # and by sums
             whole = self.footprint(task.left, self._whole(plan.rows, plan.sums)).lines
             lines = min(lines, whole / n_sums / n_row_blocks)
         kind = "read"
@@ -643,16 +663,22 @@ class Model:
             kept += self._sizes[task.left.name] - block.kept[2]
         later = max(1, self._level(kept)) if n_col_blocks > 1 else self._home
         first = kind if source.is_far else "read"
-        self._take(found, first, self._home, lines * times / n_col_blocks)
-        self._take(found, first, later, lines * times * (1 - 1 / n_col_blocks))
+        for level, share in ((self._home, 1 / n_col_blocks), (later, 1 - 1 / n_col_blocks)):
+            self._take(found, first, level, lines * times * share)
+            if first == "read" and source.step_bytes >= PAGE // 2:
+                runs = lines * LINE / source.run_bytes
+                self._take(found, "start", level, runs * times * share)
         if not plan.packs_left:
-            return block._replace(left=source.lines * LINE, level=source.level, kind=kind)
+            left, level, fill = source.lines * LINE, source.level, source.fill
+            return block._replace(left=left, level=level, fill=fill, kind=kind)
         return block._replace(left=float(n_rows * depth * self.element_bytes), kind=kind)
 
     def _block(self, found: Counts, plan: Plan, block: _Block) -> None:
         """Count what the register tiles of a block do."""
-        n_rows, n_cols, _ = block.points
-        level = self._tile_level(plan, block)
+        n_rows, n_cols, depth = block.points
+        panel = plan.tile_cols * depth * self.element_bytes
+        is_lost = block.fill + panel / self.core.l2_bytes > FULL[1]  # to others of its sets
+        level = max(self._level(block.left + panel), block.level, 2 * is_lost)
         n_tiles = -(-n_cols // plan.tile_cols)
         for wide, n in cut(n_cols, plan.tile_cols):
             pages, lines = self._panels(found, plan, block, (wide, n))
@@ -662,12 +688,9 @@ class Model:
                 n * self._left_tile(plan, block, tall).lines
                 for tall, n in self._heights(plan, n_rows)
             )
-            self._take(found, block.kind, level, block.times * walked * (n_tiles - 1))
-
-    def _tile_level(self, plan: Plan, block: _Block) -> int:
-        """Say where a block of the left operand is while register tiles read it."""
-        panel = plan.tile_cols * block.points[2] * self.element_bytes
-        return max(self._level(block.left + panel), block.level)
+            first = block.left / LINE if is_lost else walked  # tiles share no lost lines
+            again = max(0.0, walked * n_tiles - first)
+            self._take(found, block.kind, level, block.times * again)
 
     def _block_level(self, block: _Block) -> int:
         """Say where a block is of which all was used."""
@@ -686,6 +709,14 @@ class Model:
     def _lift(self, plan: Plan, tall: int) -> str:
         """Name what lines of the left operand cost that L1 does not hold."""
         return "many" if tall > MANY_ROWS and (self._is_along or plan.packs_left) else "rise"
+
+    def _crossing(self) -> float:
+        """Say which share of the vectors of the right operand, read in place, lie in two lines."""
+        size, right = self.element_bytes, self.task.right
+        sums = [dim for dim in self._sums if self.task.size(dim) > 1]
+        step = math.gcd(LINE, *(right.step(dim) * size for dim in sums))
+        n_inside = (LINE - self.core.lanes * size) // step + 1
+        return 1 - n_inside * step / LINE
 
     def _left_tile(self, plan: Plan, block: _Block, tall: int) -> Footprint:
         if plan.packs_left:
@@ -706,7 +737,8 @@ class Model:
         tall, _ = self._heights(plan, n_rows)[0]
         tile, panel = self._left_tile(plan, block, tall), self._panel(plan, block, wide)
         level = max(self._level((panel.lines + tile.lines) * LINE), panel.level)
-        again = times * panel.lines * (-(-n_rows // tall) - 1) if level else 0.0
+        n_tall = -(-n_rows // tall)
+        again = times * panel.lines * (n_tall - 1) if level else 0.0
         n_row_blocks, first = block.counts[0], self._block_level(block)
         if first >= 1:
             found["near"] += times * panel.lines
@@ -718,6 +750,9 @@ class Model:
                 self._take(found, "far", first, times * panel.lines * (1 - 1 / n_row_blocks))
         found["near"] += again
         self._take(found, "read" if plan.packs_right else "far", level, again)
+        if not plan.packs_right:
+            vectors = -(-wide // self.core.lanes)
+            found["cross"] += times * n_tall * block.points[2] * vectors * self._crossing()
         if not plan.packs_right and wide == min(plan.tile_cols, n_cols):
             source = self.footprint(task.right, block.cols + block.sums)
             is_far = wide * self.element_bytes < SHORT_RUN and source.step_bytes >= PAGE // 2

@@ -59,6 +59,41 @@ _choose.broken(
     "::test_counts_of_a_product",
 )
 _choose.broken(
+    "choose-vectors-never-cross",
+    "vectors read in place begin where lines do",
+    "step = math.gcd(LINE, *(right.step(dim) * size for dim in sums))",
+    "step = self.core.lanes * size",
+    "::test_vectors_read_in_place_may_lie_in_two_lines",
+)
+_choose.broken(
+    "choose-dimensions-of-one-cross",
+    "dimensions of one point move vectors off the start of their lines",
+    "sums = [dim for dim in self._sums if self.task.size(dim) > 1]",
+    "sums = self._sums",
+    "::test_vectors_read_in_place_may_lie_in_two_lines",
+)
+_choose.broken(
+    "choose-runs-never-begin",
+    "runs that follow each other begin anew",
+    'if first == "read" and source.step_bytes >= PAGE // 2:',
+    'if first == "read":',
+    "::test_runs_of_rows_begin_with_each_block_of_a_sum",
+)
+_choose.broken(
+    "choose-lost-lines-are-shared",
+    "rows share lines that the sets of L2 do not hold",
+    "is_held = source.fill + block.kept[0] / self.core.l2_bytes <= FULL[1]",
+    "is_held = True",
+    "::test_lines_lost_to_others_of_their_sets_are_read_again",
+)
+_choose.broken(
+    "choose-tiles-share-lost-lines",
+    "tiles of a block share lines that the sets of L2 do not hold",
+    "first = block.left / LINE if is_lost else walked",
+    "first = walked",
+    "::test_tiles_share_no_lines_that_the_sets_do_not_hold",
+)
+_choose.broken(
     "choose-short-vectors-fill-lines",
     "a vector of 32 bytes fills a line of a packed block",
     "lanes * max(LEAST_BYTES, self.element_bytes))",
