@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as where a shell started this with '&'
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 score.LOADED_FROM = 2**62  # scores by the Python form; test_many.py compares the compiled one
 
