@@ -36,7 +36,7 @@ from loopsched.codegen.element import BF16, FP32, FP64, Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.measure import check, numbers, stored
-from loopsched.codegen.plan import Plan, Walk
+from loopsched.codegen.plan import Plan, Walk, roles
 from loopsched.codegen.window import Window, window_plan
 from loopsched.problems.projections import affine
 
@@ -363,7 +363,7 @@ def test_points_that_unrolling_leaves_over(k: int, block: int, steps: int) -> No
 
 
 def test_places_around_one_are_left_as_they_are() -> None:
-    """LLVM does not look where the pointers of tiles and windows come from, which takes long."""
+    """LLVM does not look where the pointers of inner loops come from, which takes long."""
     (product_,) = contractions(gemm(m=6, n=16, k=64))
     walks = (Walk((dim,), 0, size) for dim, size in product_.sizes)
     problem = conv2d(c=8, k=8, groups=8, h=40, w=40, r=3, s=3, padding=1)
@@ -372,8 +372,25 @@ def test_places_around_one_are_left_as_they_are() -> None:
     tile, window = LlvmText(FP32, 8), LlvmText(FP32, 8)
     Engine(tile, product_, Plan((), *walks, 6, 16), "f").write()
     Window(window, one, plan, "f").write()
-    for text, n in ((tile, 1), (window, 3 * 3)):  # loops of a sum; tiles inside and at edges
+    for text, n in ((tile, 2), (window, 3 * 3)):  # a copy and a sum; tiles inside and at edges
         assert text.text().count("= freeze ptr") == 2 * n
+
+
+def test_sums_that_lie_apart_are_written_by_one_function() -> None:
+    """Tiles of a height leave them to it, whatever their width and however long their sums are."""
+    problem = conv2d(c=3, k=8, h=36, w=36, r=5, s=5, stride=2, padding=2, pass_="backward_data")
+    text, programs = LlvmText(FP32, 8), []
+    for number, task in enumerate(dict.fromkeys(one.based() for one in contractions(problem))):
+        rows, cols = Walk(("C",), 0, 3), Walk(("N", "P+R", "Q+S"), 1, 2)
+        one = task if task.right.name == "output" else task.swapped()
+        sums = Walk(tuple(roles(one)["sums"]), 0, 8)
+        programs.append(Engine(text, one, Plan((), rows, cols, sums, 3, 24), f"f{number}"))
+        programs[-1].write()
+    tiles = re.findall(r"define [^\n]*_tile\d+_3_\d+\(.*?\n}", text.text(), re.S)
+    calls = [re.findall(r"call void @(\w+_out)\(", tile) for tile in tiles]
+    assert len(programs) == 4
+    assert len(tiles) > 4
+    assert calls == [calls[0]] * len(tiles)
 
 
 def test_strips_are_as_much_code_backwards() -> None:

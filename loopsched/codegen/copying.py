@@ -43,10 +43,11 @@ def spans_of(dims: Sizes, jump: int) -> list[Span]:
 
 
 class _Run(NamedTuple):
-    """The innermost dimension of a copy, and where it begins."""
+    """The innermost dimension of a copy, and where it begins: in its source and in its target."""
 
     dim: str | Flat
-    offsets: tuple[Number, Number]
+    source: str
+    target: str
     positions: list[Number] | None
     """Of guards at its first point; None: all of it lies in padding."""
 
@@ -117,7 +118,12 @@ class Copy:
             if not move:
                 here = text.inside(at, guard.size)
                 truth = here if truth is None else text.both(truth, here)
-        run = _Run(dim, offsets, positions)
+        places = zip(offsets, (self.operand.element, text.element), strict=True)
+        source, target = (
+            text.settled(text.at(text.argument(name), offset, element))
+            for name, (offset, element) in zip(("source", "target"), places, strict=True)
+        )
+        run = _Run(dim, source, target, positions)
         if truth is None:
             self._points(run, size)
             return
@@ -176,13 +182,12 @@ class Copy:
     def _vector(self, run: _Run, start: Number, live: int | str | None, *, is_sure: bool) -> None:
         """Copy a vector: some first lanes, or those of a mask."""
         text = self.text
-        target = text.at(text.argument("target"), text.add(run.offsets[1], start), text.element)
+        target = text.at(run.target, start, text.element)
         if run.positions is None:
             text.store(target, text.zero(), text.element)
             return
         element, step = self.operand.element, self._step(run.dim)
-        place = text.add(run.offsets[0], text.mul(start, step))
-        source = text.at(text.argument("source"), place, element)
+        source = text.at(run.source, text.mul(start, step), element)
         for half in range(step if self.ahead else 0):
             text.fetch(text.at(source, self.ahead + half * text.lanes, element))
         if step == 2 and isinstance(live, int) and is_sure:

@@ -182,31 +182,35 @@ class Tiles:
         What is packed begins where the tile does: so tiles of sums of any length are alike.
         """
         text, rows = self.text, live.rows
+        is_direct = self._is_direct(cols)
+        is_apart = not is_direct and not self._is_turned
+        scatter = self._write_scatter(f"{name}_out", rows) if is_apart else ""
         with text.function(name, ("left", "right", "out"), (*numbers, "row", "col")):
             row, col = text.argument("row"), text.argument("col")
             n = -(-cols // text.lanes)
             lefts = self._lefts(row, rows)
             right = self._right(col)
-            outs = self.out_rows.of(text, text.argument("out"), row, rows, self._out)
+            out = text.argument("out")
+            outs = [] if is_apart else self.out_rows.of(text, out, row, rows, self._out)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
             self.next_rows, self.unroll = self._next_rows(rows), self.at_once(rows, cols)
             levels, _ = self.levels(rows)
             self.asked: _Asked | None = None
-            if self._is_direct(cols):
+            if is_direct:
                 outs = self._across(outs, col)
                 self._ask(outs, cols, levels)
-            elif self._is_turned:
+            elif not is_apart:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
                 self._ask(outs, rows, levels)
             zeros = [text.zero()] * (rows * n)
             totals = self._sum(levels, _At(lefts, right), zeros, range(rows))
-            if self._is_direct(cols):
+            if is_direct:
                 self._finish(outs, totals, n)
-            elif self._is_turned:
+            elif not is_apart:
                 self._turn(outs, totals, (rows, n))
             else:
-                self._scatter(outs, totals, (rows, cols, n), col)
+                self._scatter(scatter, totals, (row, col, cols))
         return name
 
     @property
@@ -487,23 +491,39 @@ class Tiles:
                         value = text.plus(value, text.load(place, self._out, later))
                     text.store(place, value, self._out, mask)
 
-    def _scatter(
-        self, outs: list[Place], totals: list[str], shape: tuple[int, int, int], col: Number
-    ) -> None:
+    def _write_scatter(self, name: str, rows: int) -> str:
+        """Write what writes the sums of tiles whose columns do not lie side by side."""
+        text = self.text
+        with text.function(name, ("sums", "out"), ("first", "row", "col", "count")):
+            row, col, count = (text.argument(one) for one in ("row", "col", "count"))
+            is_later = self._is_later()
+            with text.loop(0, count) as across:
+                at, out = text.add(col, across.index), text.argument("out")
+                sums = text.settled(text.at(text.argument("sums"), across.index, text.element))
+                ((out, behind),) = self.out_cols.of(text, out, at, 1, self._out)
+                out = text.settled(text.at(out, behind, self._out))
+                outs = self.out_rows.of(text, out, row, rows, self._out)
+                for number, (pointer, behind) in enumerate(outs):
+                    place = text.at(pointer, behind, self._out)
+                    one = text.at(sums, number * self._room_pitch, text.element)
+                    value = text.load_one(one, text.element)
+                    if is_later:
+                        value = text.plus_if(is_later, value, place, self._out)
+                    text.store_one(place, value, self._out)
+        return name
+
+    @property
+    def _room_pitch(self) -> int:
+        """Elements from a row of sums to the next where they wait to be written."""
+        return self.layout.n_vectors * self.text.lanes
+
+    def _scatter(self, name: str, totals: list[str], at: tuple[Number, Number, int]) -> None:
         """Write a tile whose columns do not lie side by side, by way of a buffer."""
-        text, (rows, cols, n) = self.text, shape
-        room = text.room(rows * n * text.lanes)
+        text, (rows, n) = self.text, self.shape
+        room = text.room(rows * self._room_pitch)
         for number, value in enumerate(totals):
-            text.store(text.at(room, number * text.lanes, text.element), value, text.element)
-        is_later = self._is_later()
-        with text.loop(0, cols) as across:
-            for row in range(rows):
-                ((pointer, behind),) = self.out_cols.of(
-                    text, text.at(*outs[row], self._out), text.add(col, across.index), 1, self._out
-                )
-                place = text.at(pointer, behind, self._out)
-                start = text.add(across.index, row * n * text.lanes)
-                value = text.load_one(text.at(room, start, text.element), text.element)
-                if is_later:
-                    value = text.plus_if(is_later, value, place, self._out)
-                text.store_one(place, value, self._out)
+            row, vector = divmod(number, n)
+            start = row * self._room_pitch + vector * text.lanes
+            text.store(text.at(room, start, text.element), value, text.element)
+        out, first = text.argument("out"), text.argument("first")
+        text.call(name, (room, out), (first, *at))
