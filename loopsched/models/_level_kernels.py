@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loopsched.base.arrays import Ints
 from loopsched.base.jit import jit, part
+from loopsched.models._pool_kernels import look_ahead
 from loopsched.models._promise_kernels import (
     ANEW,
     ASKED,
@@ -64,7 +65,7 @@ from loopsched.models._promise_kernels import (
     _see,
     _visits,
 )
-from loopsched.models._wave_kernels import _raise_waves, _run_on, look_ahead
+from loopsched.models._wave_kernels import _raise_waves, _run_on
 from loopsched.models.asked import ALWAYS
 
 

@@ -19,7 +19,7 @@ from loopsched.base.jit import is_kept
 from loopsched.machines.arch import Arch
 from loopsched.models import _promise_kernels as kernels
 from loopsched.models._level_kernels import promise_all
-from loopsched.models._wave_kernels import MOST_AHEAD, ROWS
+from loopsched.models._pool_kernels import MOST_AHEAD, ROWS
 from loopsched.models.asked import Asked
 from loopsched.models.buffer import Closed
 from loopsched.models.machine import nested_units, sights

@@ -678,6 +678,7 @@ _promises.broken(
     "through = False",
 )
 _waves = In("models/_wave_kernels.py", "test_many_waves.py")
+_pools = In("models/_pool_kernels.py", "test_many_waves.py")
 _waves.broken(
     "many-waves-one-list-of-each",
     "many schedules: of lists alike only one is run",
@@ -696,7 +697,7 @@ _waves.broken(
     "w[OWN, t] //= many",
     "w[OWN, t] //= 1",
 )
-_waves.broken(
+_pools.broken(
     "many-waves-bodies-inside-of-all-asked",
     "many schedules: bodies inside of what levels inside ask for anew tell what comes in",
     "if limit < ALWAYS and depth and",
@@ -708,71 +709,71 @@ _waves.broken(
     "return min(w[ANEW, t], parted) if is_asked else ALWAYS",
     "return w[ANEW, t] if is_asked else ALWAYS",
 )
-_waves.broken(
+_pools.broken(
     "many-waves-known-by-fewer-words",
     "many schedules: what a walk found is known whatever the extents of its loops",
     "word, w[IN_EXTENT, k]",
     "word, 1",
 )
-_waves.broken(
+_pools.broken(
     "many-cuts-bring-in-alike",
     "many schedules: other ways to cut steps bring in as much as the first",
     "= w[TRIED + cut, KNOWN_MOST + t]",
     "= w[TRIED, KNOWN_MOST + t]",
     "::test_schedules_that_differ_in_one_loop",
 )
-_waves.broken(
+_pools.broken(
     "many-cuts-fit-alike",
     "many schedules: ways to cut steps fit if the first does",
     "KNOWN_FITS if fits[cut] else KNOWN_UNFIT",
     "KNOWN_FITS if fits[0] else KNOWN_UNFIT",
     "::test_schedules_that_differ_in_one_loop",
 )
-_waves.broken(
+_pools.broken(
     "many-waves-never-too-large",
     "many schedules: a visit that does not fit brings nothing in twice",
     "            if outcome == KNOWN_UNFIT:",
     "            if outcome == TOO_MUCH:",
 )
-_waves.broken(
+_pools.broken(
     "many-waves-last-wave-lost",
     "many schedules: items that do not fill a wave are not walked",
     "loops[groups[g, 0], 3] = -(-n_items[g] // groups[g, 2])",
     "loops[groups[g, 0], 3] = max(1, n_items[g] // groups[g, 2])",
 )
-_waves.broken(
+_pools.broken(
     "many-waves-cells-of-one-element",
     "many schedules: replays of windows bring in one element of each cell",
     "heir[cell[at]] += 1",
     "heir[cell[at]] = 1",
 )
-_waves.broken(
+_pools.broken(
     "many-waves-padding-stored",
     "many schedules: replays of windows bring in the padding",
     "w[OFFSET, a] if w[IS_CLIPPED, a] else 0,",
     "0,",
 )
-_waves.broken(
+_pools.broken(
     "many-lists-part-of-the-room",
     "many schedules: lists stay if all but what the last wave touches fits",
     "n * ((gap + n - 1) // n + 1))",
     "n * ((gap + n - 1) // n))",
 )
-_waves.broken(
+_pools.broken(
     "many-lists-in-one-region",
     "many schedules: items of a list touch but one region of the first loops",
     "apart *= trips if w[BITS + t, d] & INDEXED else 1",
     "apart *= 1",
     "test_many_lists.py::test_items_in_a_row_reach_into_other_regions",
 )
-_waves.broken(
+_pools.broken(
     "many-lists-gaps-of-inner-loops-only",
     "many schedules: an element comes again at the next item along an inner loop, always",
     "longest = max(longest, stride - back)",
     "longest = stride - back if longest == 0 else longest",
     "test_many_lists.py::test_an_element_comes_again_after_all_the_items_between",
 )
-_waves.broken(
+_pools.broken(
     "many-lists-once-for-each-region",
     "many schedules: items in a row touch one region of the first loops",
     "many = (n_items - 2) // stride + 2 if n_items > 1 else 1",
@@ -793,7 +794,7 @@ _levels.broken(
     "if runs_on and not _raise_waves(w, level, BEHIND, True):",
     "if not runs_on and not _raise_waves(w, level, BEHIND, True):",
 )
-_waves.broken(
+_pools.broken(
     "waves-steps-of-the-last-loop",
     "of loops that make steps only the last counts in what a replay may take",
     "steps *= -(-left // w[IN_EXTENT, k])",
@@ -840,7 +841,7 @@ MODELS = tuple(
     mutant
     for file in (
         _promise, _axis, _promises, _traffic, _reuse, _replay, _kernels, _cells, _slices, _buffer,
-        _compute, _machine, _score, _quick, _waves, _levels,
+        _compute, _machine, _score, _quick, _waves, _pools, _levels,
         _yalsa, _float32, _diannao, _report003,
     )
     for mutant in file.mutants
