@@ -132,6 +132,13 @@ def test_what_is_tried_with_few_register_tiles_first(problem: Problem, threads: 
             16,
         ),
         (gemm(m=512, n=1000, k=768, transpose_b=True), "ryzen_5950x", 4, 1),
+        # whole sums make large blocks
+        (
+            conv2d(n=32, c=16, h=112, w=112, k=256, r=5, s=5, padding=2, pass_="backward_weights"),
+            "graviton4",
+            2,
+            1,
+        ),
         # tiles that cut columns otherwise move another amount
         (batched_gemm(batch=96, m=73, n=2, k=8192), "xeon_8380", 4, 1),
         # what two multiply-adds a cycle do not hide

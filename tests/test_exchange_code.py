@@ -21,9 +21,14 @@ from oracle import element
 from strategies import problems, schedules
 
 from loopsched import conv2d, einsum, gemm, load_arch, parse_schedule
-from loopsched.base.errors import ArchError, InputError, ScheduleError
+from loopsched.base.errors import ArchError, InputError, LoopschedError, ScheduleError
 from loopsched.base.machine_code import linked, object_code
 from loopsched.cli import run
+from loopsched.codegen.c_text import WORDS, CText
+from loopsched.codegen.choose import core_of, ranked
+from loopsched.codegen.contraction import contractions
+from loopsched.codegen.element import DATA_TYPES
+from loopsched.codegen.engine import form
 from loopsched.exchange.kernel_code import to_c, to_llvm
 from loopsched.exchange.python_code import to_python
 from loopsched.machines.arch import Arch
@@ -315,6 +320,27 @@ def test_a_function_is_named_as_no_table_of_its_program() -> None:
         tables = re.findall(r"(?:const num |^@)(\w+)(?:\[| = internal)", text, re.M)
         assert tables
         assert "table0" not in tables
+
+
+@pytest.mark.parametrize("data_type", ["fp32", "bf16", "int8"])
+def test_a_function_is_named_as_nothing_that_its_program_declares(data_type: str) -> None:
+    """Masked parts, every second element, and what single elements are read with, each by type."""
+    types = DATA_TYPES[data_type]
+    shape = {"c": 3, "k": 7, "h": 11, "w": 39, "r": 3, "s": 2, "padding": 1}
+    for stride, pass_ in ((1, "forward"), (2, "forward"), (2, "backward_data")):
+        problem = conv2d(**shape, stride=stride, pass_=pass_)
+        out = problem.output
+        kinds = {t.name: types.out if t.name == out else types.read for t in problem.tensors}
+        for task in contractions(problem, kinds):
+            text = CText(types.compute, 8)
+            core, _ = core_of(load_arch("epyc_7763"), types.read.n_bytes)
+            plan = ranked(task, core, n=1)[0]
+            form(plan[2])(text, *plan[1:], "f").write()
+            assert text._declared
+            assert set(text._declared) <= set(WORDS)
+    for name in ("read_part_fp32", "fp32_at", "vec_bf16"):
+        with pytest.raises(LoopschedError, match=name):
+            to_c(gemm(m=3, n=2, k=4), None, load_arch("epyc_7763"), name=name)
 
 
 def test_wrong_shapes_and_names_are_refused() -> None:

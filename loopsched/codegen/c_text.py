@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -18,11 +17,16 @@ _INLINE = "static inline __attribute__((always_inline))"
 """Before functions of vectors: a CPU may lack registers for these, of which gcc warns."""
 
 WORDS = tuple(
-    re.findall(
-        r"\w+",
-        "byte num unum one vec vec_at bits ubits clamped lanes_inside mask_bits rounded rounded_one"
-        " wide_one",
-    )
+    " ".join(
+        [
+            "byte num unum one vec vec_at bits ubits clamped lanes_inside mask_bits rounded"
+            " rounded_one wide_one",
+            *(
+                f"{name}_at vec_{name} read_part_{name} write_part_{name} read_apart_{name}"
+                for name in _SUFFIXES
+            ),
+        ]
+    ).split()
 )
 """Names that programs use beside those of their functions, tables and arguments."""
 

@@ -187,9 +187,10 @@ def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
     return walk._replace(block=min(size, -(-each // tile) * tile))
 
 
-FIRST_TILES, WIDE_TILES = 4, 6
+FIRST_TILES, WIDE_TILES, ROUNDED_TILES = 4, 6, 12
 """So many register tiles of each way to cut and pack are tried first; more where lines from L2
-do not hide behind multiplication, of which their sums do not tell."""
+do not hide behind multiplication, and where sums are whole, so that blocks are large: of what
+that takes their sums do not tell."""
 FIRST_PLANS = 8
 """So many plans with these, at least, are counted."""
 BEST_WAYS = 32
@@ -231,6 +232,7 @@ def ranked(
     else:
         cut = [sorted(way, key=lambda one: one[0]) for way in ways]
         tiles = WIDE_TILES if core.is_wide else FIRST_TILES
+        tiles = ROUNDED_TILES if is_rounded(task) else tiles
         ranking.count(chain(*(way[:tiles] for way in cut)), max(n, FIRST_PLANS))
         counted = dict.fromkeys(way for *_, way in ranking.best() if way >= 0)
         best = islice(counted, max(n, BEST_WAYS))

@@ -355,6 +355,13 @@ _cost.broken(
 
 _choose = In("codegen/choose.py", "test_plans.py")
 _choose.broken(
+    "choose-whole-sums-with-few-tiles",
+    "blocks of whole sums are tried with as few register tiles as others",
+    "tiles = ROUNDED_TILES if is_rounded(task) else tiles",
+    "tiles = FIRST_TILES",
+    "test_choose.py::test_several_register_tiles_are_tried_first",
+)
+_choose.broken(
     "choose-converts-again",
     "elements that have to be converted are read in place, whatever meets them",
     "and not is_converted",
