@@ -250,7 +250,7 @@ def test_vectors_read_in_place_may_lie_in_two_lines(n: int, lanes: int) -> None:
     assert model.counts(cut)["cross"] == pytest.approx(n_vectors * crossing(n, lanes))
     assert model.counts(cut._replace(packs_right=True))["cross"] == 0
     (image,) = contractions(conv2d(n=1, c=9, k=8, h=n, w=1, r=1, s=1))  # R and S step nowhere
-    assert Model(image.swapped(), replace(CORE, lanes=lanes))._crossing() == pytest.approx(
+    assert Model(image.swapped(), replace(CORE, lanes=lanes))._crossing == pytest.approx(
         crossing(n, lanes)
     )
 

@@ -16,17 +16,11 @@ _QUIET = ("psabi", "unused-variable")
 _INLINE = "static inline __attribute__((always_inline))"
 """Before functions of vectors: a CPU may lack registers for these, of which gcc warns."""
 
-WORDS = tuple(
-    " ".join(
-        [
-            "byte num unum one vec vec_at bits ubits clamped lanes_inside mask_bits rounded"
-            " rounded_one wide_one",
-            *(
-                f"{name}_at vec_{name} read_part_{name} write_part_{name} read_apart_{name}"
-                for name in _SUFFIXES
-            ),
-        ]
-    ).split()
+_OF_ELEMENTS = "{}_at", "vec_{}", "read_part_{}", "write_part_{}", "read_apart_{}"
+WORDS = (
+    *("byte", "num", "unum", "one", "vec", "vec_at", "bits", "ubits", "clamped", "lanes_inside"),
+    *("mask_bits", "rounded", "rounded_one", "wide_one"),
+    *(word.format(name) for word in _OF_ELEMENTS for name in _SUFFIXES),
 )
 """Names that programs use beside those of their functions, tables and arguments."""
 

@@ -118,11 +118,9 @@ class Copy:
             if not move:
                 here = text.inside(at, guard.size)
                 truth = here if truth is None else text.both(truth, here)
-        places = zip(offsets, (self.operand.element, text.element), strict=True)
-        source, target = (
-            text.settled(text.at(text.argument(name), offset, element))
-            for name, (offset, element) in zip(("source", "target"), places, strict=True)
-        )
+        source = text.at(text.argument("source"), offsets[0], self.operand.element)
+        source = text.settled(source)
+        target = text.settled(text.at(text.argument("target"), offsets[1], text.element))
         run = _Run(dim, source, target, positions)
         if truth is None:
             self._points(run, size)

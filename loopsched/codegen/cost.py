@@ -106,7 +106,7 @@ NARROW_COSTS = COSTS | {
     "spill_dram": 35.0,
     "transpose": 80.0,
 }
-"""The same with the vectors of 32 bytes of AVX2, fitted to 120 problems on a Zen 3 core."""
+"""The same with the vectors of 32 bytes of AVX2, fitted to 123 problems on a Zen 3 core."""
 NARROW_WAIT = 2
 """Cycles by which chains of sums are felt there before they are too short."""
 CROSSING = 0.9
@@ -196,9 +196,14 @@ class Footprint(NamedTuple):
     fill: float = 0.0
 
     @property
+    def is_apart(self) -> bool:
+        """Whether its runs lie in pages of their own, about."""
+        return self.step_bytes >= PAGE // 2
+
+    @property
     def is_far(self) -> bool:
         """Whether its runs lie where hardware does not foresee them."""
-        return self.run_bytes < SHORT_RUN and self.step_bytes >= PAGE // 2
+        return self.run_bytes < SHORT_RUN and self.is_apart
 
 
 class _Block(NamedTuple):
@@ -232,6 +237,7 @@ class Model:
         self._sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
         sums = [dim for dim in self._sums if task.size(dim) > 1]
         self._is_along = bool(sums) and task.left.step(sums[-1]) == 1
+        self._crossing = self._crossed(sums)
         self._real = math.prod(self._inside(guard) for guard in task.left.guards)
         self._sizes = {one.name: self._bytes(one) for one in task.operands}
         sizes = core.l1_bytes, core.l2_bytes, core.last_bytes
@@ -648,8 +654,7 @@ class Model:
         kept = sum(block.kept)
         source = self.footprint(task.left, block.rows + block.sums)
         lines = source.lines
-        # Its lines stay where others of their sets, and the right block, leave them room.
-        is_held = source.fill + block.kept[0] / self.core.l2_bytes <= FULL[1]
+        is_held = self._stays(source.fill, block.kept[0])
         if is_held and self._level(block.kept[0] + 2 * lines * LINE) < 2:  # shared by rows
             lines = min(lines, block.kept[2] / LINE / n_row_blocks)
         if is_held and n_sums > 1 and self._level(kept) < 2:  # and by sums
@@ -663,21 +668,24 @@ class Model:
             kept += self._sizes[task.left.name] - block.kept[2]
         later = max(1, self._level(kept)) if n_col_blocks > 1 else self._home
         first = kind if source.is_far else "read"
+        runs = lines * LINE / source.run_bytes if first == "read" and source.is_apart else 0.0
         for level, share in ((self._home, 1 / n_col_blocks), (later, 1 - 1 / n_col_blocks)):
             self._take(found, first, level, lines * times * share)
-            if first == "read" and source.step_bytes >= PAGE // 2:
-                runs = lines * LINE / source.run_bytes
-                self._take(found, "start", level, runs * times * share)
+            self._take(found, "start", level, runs * times * share)
         if not plan.packs_left:
             left, level, fill = source.lines * LINE, source.level, source.fill
             return block._replace(left=left, level=level, fill=fill, kind=kind)
         return block._replace(left=float(n_rows * depth * self.element_bytes), kind=kind)
 
+    def _stays(self, fill: float, n_bytes: float) -> bool:
+        """Whether lines that take a share of their sets stay in L2 beside so many bytes."""
+        return fill + n_bytes / self.core.l2_bytes <= FULL[1]
+
     def _block(self, found: Counts, plan: Plan, block: _Block) -> None:
         """Count what the register tiles of a block do."""
         n_rows, n_cols, depth = block.points
         panel = plan.tile_cols * depth * self.element_bytes
-        is_lost = block.fill + panel / self.core.l2_bytes > FULL[1]  # to others of its sets
+        is_lost = not self._stays(block.fill, panel)
         level = max(self._level(block.left + panel), block.level, 2 * is_lost)
         n_tiles = -(-n_cols // plan.tile_cols)
         for wide, n in cut(n_cols, plan.tile_cols):
@@ -710,10 +718,9 @@ class Model:
         """Name what lines of the left operand cost that L1 does not hold."""
         return "many" if tall > MANY_ROWS and (self._is_along or plan.packs_left) else "rise"
 
-    def _crossing(self) -> float:
+    def _crossed(self, sums: list[str]) -> float:
         """Say which share of the vectors of the right operand, read in place, lie in two lines."""
         size, right = self.element_bytes, self.task.right
-        sums = [dim for dim in self._sums if self.task.size(dim) > 1]
         step = math.gcd(LINE, *(right.step(dim) * size for dim in sums))
         n_inside = (LINE - self.core.lanes * size) // step + 1
         return 1 - n_inside * step / LINE
@@ -752,10 +759,10 @@ class Model:
         self._take(found, "read" if plan.packs_right else "far", level, again)
         if not plan.packs_right:
             vectors = -(-wide // self.core.lanes)
-            found["cross"] += times * n_tall * block.points[2] * vectors * self._crossing()
+            found["cross"] += times * n_tall * block.points[2] * vectors * self._crossing
         if not plan.packs_right and wide == min(plan.tile_cols, n_cols):
             source = self.footprint(task.right, block.cols + block.sums)
-            is_far = wide * self.element_bytes < SHORT_RUN and source.step_bytes >= PAGE // 2
+            is_far = wide * self.element_bytes < SHORT_RUN and source.is_apart
             lines = self._shared_lines(plan, source, block.sums) * block.times / n_row_blocks
             self._take(found, "far" if is_far else "read", self._home, lines)
         outside = panel.lines * (first >= 1), panel.lines * (level >= 1)

@@ -183,7 +183,8 @@ class Tiles:
         """
         text, rows = self.text, live.rows
         is_direct = self._is_direct(cols)
-        is_apart = not is_direct and not self._is_turned
+        is_turned = not is_direct and self._is_turned
+        is_apart = not is_direct and not is_turned
         scatter = self._write_scatter(f"{name}_out", rows) if is_apart else ""
         with text.function(name, ("left", "right", "out"), (*numbers, "row", "col")):
             row, col = text.argument("row"), text.argument("col")
@@ -200,14 +201,14 @@ class Tiles:
             if is_direct:
                 outs = self._across(outs, col)
                 self._ask(outs, cols, levels)
-            elif not is_apart:
+            elif is_turned:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
                 self._ask(outs, rows, levels)
             zeros = [text.zero()] * (rows * n)
             totals = self._sum(levels, _At(lefts, right), zeros, range(rows))
             if is_direct:
                 self._finish(outs, totals, n)
-            elif not is_apart:
+            elif is_turned:
                 self._turn(outs, totals, (rows, n))
             else:
                 self._scatter(scatter, totals, (row, col, cols))

@@ -68,21 +68,21 @@ _choose.broken(
 _choose.broken(
     "choose-dimensions-of-one-cross",
     "dimensions of one point move vectors off the start of their lines",
-    "sums = [dim for dim in self._sums if self.task.size(dim) > 1]",
-    "sums = self._sums",
+    "self._crossing = self._crossed(sums)",
+    "self._crossing = self._crossed(self._sums)",
     "::test_vectors_read_in_place_may_lie_in_two_lines",
 )
 _choose.broken(
     "choose-runs-never-begin",
     "runs that follow each other begin anew",
-    'if first == "read" and source.step_bytes >= PAGE // 2:',
-    'if first == "read":',
+    'if first == "read" and source.is_apart else 0.0',
+    'if first == "read" else 0.0',
     "::test_runs_of_rows_begin_with_each_block_of_a_sum",
 )
 _choose.broken(
     "choose-lost-lines-are-shared",
     "rows share lines that the sets of L2 do not hold",
-    "is_held = source.fill + block.kept[0] / self.core.l2_bytes <= FULL[1]",
+    "is_held = self._stays(source.fill, block.kept[0])",
     "is_held = True",
     "::test_lines_lost_to_others_of_their_sets_are_read_again",
 )
