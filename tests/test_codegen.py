@@ -462,6 +462,18 @@ def test_tables_that_begin_alike_are_one() -> None:
         assert text.text().count("f_table") == 2
 
 
+def test_a_table_that_a_piece_has_does_not_grow() -> None:
+    text = LlvmText(FP32, 8)
+    with text.function("f", (), ()):
+        first = text.table("f", [0, 1])
+        text.entry(first, 1)
+    (piece,) = text.pieces(is_whole=False, least=1)
+    assert "[2 x i64]" in piece
+    assert text.table("f", [0]) == first == text.table("f", [0, 1])
+    assert text.table("f", [0, 1, 5]) != first
+    assert not list(text.pieces(is_whole=True))
+
+
 def test_functions_that_do_the_same_are_written_once() -> None:
     """And so are those that call them."""
     for text in (LlvmText(FP32, 8), CText(FP32, 8)):

@@ -178,7 +178,7 @@ def run_llvm(
     room = np.empty(int(made.split("work leads to ")[1].split()[0]) + 4096, np.uint8)
     names = [*(name for name in kinds if name != problem.output), problem.output]
     given_ = {name: stored(arrays[name], kinds[name]) for name in names}
-    (run,) = linked(object_code(made), ["made"], (None, *[ctypes.c_void_p] * (len(names) + 1)))
+    (run,) = linked([object_code(made)], ["made"], (None, *[ctypes.c_void_p] * (len(names) + 1)))
     at = room.ctypes.data
     run(*(given_[name].ctypes.data for name in names), at + -at % 4096)
     empty = {**arrays, problem.output: np.zeros_like(arrays[problem.output])}

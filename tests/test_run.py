@@ -196,6 +196,79 @@ def test_a_full_disk_keeps_no_part_of_a_file(
     assert not list(tmp_path.iterdir())
 
 
+STRIDED = conv2d(n=1, c=5, k=19, h=23, w=23, r=5, s=5, stride=2, padding=2, pass_="backward_data")
+
+
+def test_programs_are_compiled_in_pieces_and_kept_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = list[tuple[bytes, ...]]()
+
+    def functions(binaries: tuple[bytes, ...], *rest: Any) -> Any:
+        loaded.append(binaries)
+        assert binaries == loaded[0]
+        return link(binaries, *rest)
+
+    link = compiling._functions
+    monkeypatch.setattr(compiling, "_functions", functions)
+    monkeypatch.setattr(compiling, "_folder", lambda: tmp_path)
+    for _ in range(2):
+        check(compiled(STRIDED, HOST, threads=1))
+    assert len(loaded[0]) > 2
+    monkeypatch.setattr(compiling, "n_cpus", lambda: 1)
+    monkeypatch.setattr(compiling, "_folder", lambda: None)
+    check(compiled(STRIDED, HOST, threads=1))
+    assert len(loaded) == 3
+
+
+def test_programs_are_compiled_where_no_thread_can_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(compiling, "_folder", lambda: None)
+    monkeypatch.setattr(Thread, "start", start)
+    try:
+        check(compiled(STRIDED, HOST, threads=1))
+    except RuntimeError as error:
+        pytest.fail(str(error))
+
+
+def test_a_fault_of_a_piece_is_told() -> None:
+    fine = "define void @one() { ret void }"
+    with pytest.raises(RuntimeError, match="doesn't match function result type"):
+        compiling._side_by_side([fine, "define void @one() { ret i32 1 }", fine])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_while_pieces_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever forks waits for all of them, and they for no lock that it holds."""
+    monkeypatch.setattr(compiling, "_folder", lambda: None)
+    begun, going = Event(), list[int]()
+
+    def code(text: str, *, waits: bool = True) -> bytes:
+        going.append(1)
+        begun.set()
+        made = object_code(text, waits=waits)
+        going.pop()
+        return made
+
+    monkeypatch.setattr(compiling, "object_code", code)
+    builder = Thread(target=compiled, args=(STRIDED, HOST), kwargs={"threads": 1})
+    builder.start()
+    assert begun.wait(30)
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(len(going) + (not compiled(STRIDED, HOST, threads=1).plans))
+        finally:
+            os._exit(99)
+    assert os.waitpid(child, 0)[1] == 0
+    builder.join(60)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_forked_processes_have_threads_of_their_own() -> None:
@@ -401,7 +474,7 @@ def test_a_fork_waits_for_what_is_built(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_machine_code_goes_with_what_calls_it() -> None:
     text = "define i64 @one() { ret i64 1 }"
-    (one,) = linked(object_code(text), ["one"], [ctypes.c_int64])
+    (one,) = linked([object_code(text)], ["one"], [ctypes.c_int64])
     engine = weakref.ref(one.engine)  # type: ignore[attr-defined]
     assert one() == 1
     assert engine() is not None

@@ -155,22 +155,38 @@ def widest_vector() -> int | None:
     return next((width for name, width in widths if has.get(name)), None)
 
 
-def object_code(text: str) -> bytes:
-    """Turn a module of LLVM's text, as it stands, into an object file for this CPU."""
-    module = _llvm().parse_assembly(text)
+def object_code(text: str, *, waits: bool = True) -> bytes:
+    """Turn a module of LLVM's text, as it stands, into an object file for this CPU.
+
+    ``waits``: for all else that LLVM is asked in this process, as llvmlite has it. It need not:
+    modules of different contexts share nothing; but then no process may be forked meanwhile.
+    """
+    llvm = _llvm()
+    module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()
-    code: bytes = _target(is_wide=True).emit_object(module)
+    library = llvm.ffi.lib
+    emit = library.LLVMPY_TargetMachineEmitToMemory
+    with llvm.ffi.OutputString() as fault:
+        made = (emit if waits else getattr(emit, "_cfn", emit))(
+            _target(is_wide=True), module, 1, fault
+        )
+        if not made:
+            raise RuntimeError(str(fault))
+    code = ctypes.string_at(library.LLVMPY_GetBufferStart(made), library.LLVMPY_GetBufferSize(made))
+    library.LLVMPY_DisposeMemoryBuffer(made)
     return code
 
 
-def linked(binary: bytes, names: Sequence[str], types: Sequence[Any]) -> list[Callable[..., Any]]:
-    r"""Load an object file; return functions of it that let other threads run.
+def linked(
+    binaries: Sequence[bytes], names: Sequence[str], types: Sequence[Any]
+) -> list[Callable[..., Any]]:
+    r"""Load object files; return functions of them that let other threads run.
 
-    It stays loaded as long as one of them is there.
+    They stay loaded as long as one of these is there.
 
     Parameters
     ----------
-    binary : bytes
+    binaries : sequence of bytes
     names : sequence of str
         Functions that take, and return, the same types.
     types : sequence
@@ -179,12 +195,13 @@ def linked(binary: bytes, names: Sequence[str], types: Sequence[Any]) -> list[Ca
     Examples
     --------
     >>> text = "define i64 @twice(i64 %n) { %m = add i64 %n, %n\n ret i64 %m }"
-    >>> (twice,) = linked(object_code(text), ["twice"], [ctypes.c_int64, ctypes.c_int64])
+    >>> (twice,) = linked([object_code(text)], ["twice"], [ctypes.c_int64, ctypes.c_int64])
     >>> twice(21)
     42
     """
     engine = _llvm().create_mcjit_compiler(_llvm().parse_assembly(""), _target())
-    engine.add_object_file(_llvm().ObjectFileRef.from_data(binary))
+    for binary in binaries:
+        engine.add_object_file(_llvm().ObjectFileRef.from_data(binary))
     engine.finalize_object()
     kind = ctypes.CFUNCTYPE(*types)
     functions: list[Any] = [kind(engine.get_function_address(name)) for name in names]
@@ -219,7 +236,7 @@ def called(text: str, name: str, *types: Any) -> Callable[..., Any]:
     >>> called(text, "twice", ctypes.c_int64, ctypes.c_int64)(21)
     42
     """
-    return linked(object_code(text), [name], types)[0]
+    return linked([object_code(text)], [name], types)[0]
 
 
 def _numba_file() -> Path:

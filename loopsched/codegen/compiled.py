@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures.thread import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from hashlib import sha256
+from itertools import accumulate, pairwise
 from math import nan
 from operator import add
 from pathlib import Path
@@ -612,13 +614,13 @@ def build(cuts: Sequence[tuple[float, Contraction, Plan]], kind: tuple[Element, 
 def _loaded(what: str, text: LlvmText, writes: Mapping[str, Callable[[], None]]) -> dict[str, Any]:
     """Load functions of three tensors that are kept, or write them and keep them."""
 
-    def program() -> str:
-        for write in writes.values():
+    def program() -> Iterator[str]:
+        for n, write in enumerate(writes.values(), 1):
             write()
-        return text.text()
+            yield from text.pieces(is_whole=n == len(writes))
 
-    binary = _kept(f"{_generator()} {text.element} {text.lanes} {what}", program)
-    return dict(zip(writes, _functions(binary, tuple(writes), 3), strict=True))
+    binaries = _kept(f"{_generator()} {text.element} {text.lanes} {what}", program)
+    return dict(zip(writes, _functions(binaries, tuple(writes), 3), strict=True))
 
 
 def build_any(general: General) -> list[Part]:
@@ -626,13 +628,13 @@ def build_any(general: General) -> list[Part]:
     text, nest = general.text, general.nest()
     stages = general.write("run")
     program = text.text()
-    binary = _kept(program, lambda: program)
+    binaries = _kept(program, lambda: [program])
     return [
         Part(
             one.tensors,
             nest,
             nan,
-            _functions(binary, (one.name,), len(one.tensors))[0],
+            _functions(binaries, (one.name,), len(one.tensors))[0],
             one.n_jobs,
             one.room * text.element.n_bytes + PAGE,
         )
@@ -641,20 +643,37 @@ def build_any(general: General) -> list[Part]:
 
 
 @lru_cache(_MOST_FUNCTIONS)
-def _functions(binary: bytes, names: tuple[str, ...], n_tensors: int) -> list[Any]:
+def _functions(binaries: tuple[bytes, ...], names: tuple[str, ...], n_tensors: int) -> list[Any]:
     """Load functions of tensors, room, and the first and the last of their jobs."""
     pointers = [ctypes.c_void_p] * (n_tensors + 1)
-    return linked(binary, names, (None, *pointers, ctypes.c_int64, ctypes.c_int64))
+    return linked(binaries, names, (None, *pointers, ctypes.c_int64, ctypes.c_int64))
 
 
-def _kept(what: str, program: Callable[[], str]) -> bytes:
+def _kept(what: str, program: Callable[[], Iterable[str]]) -> tuple[bytes, ...]:
     """Read machine code that is kept of something; or compile its program, and keep it."""
     key = sha256(f"{host_name()} {what}".encode()).hexdigest()
-    binary = _read(key)
-    if binary is None:
-        binary = object_code(program())
-        _keep(key, binary)
-    return binary
+    binaries = _read(key)
+    if binaries is None:
+        binaries = _side_by_side(program())
+        _keep(key, binaries)
+    return binaries
+
+
+def _side_by_side(texts: Iterable[str]) -> tuple[bytes, ...]:
+    """Compile modules, some at a time, while more are written."""
+    one = partial(object_code, waits=False)
+    with ThreadPoolExecutor(n_cpus()) as threads:
+
+        def begun(text: str) -> Callable[[], bytes]:
+            try:
+                return threads.submit(one, text).result
+            except RuntimeError:  # no thread can be started
+                return partial(one, text)
+
+        try:
+            return tuple(made() for made in [begun(text) for text in texts])
+        finally:
+            threads.shutdown(cancel_futures=True)
 
 
 @lru_cache(maxsize=1)
@@ -672,25 +691,28 @@ def _folder() -> Path | None:
     return folder and folder / "kernels"
 
 
-def _read(key: str) -> bytes | None:
+def _read(key: str) -> tuple[bytes, ...] | None:
     folder = _folder()
     if folder is None:
         return None
     with suppress(OSError):
         data = (folder / f"{key}.o").read_bytes()
         if sha256(data[32:]).digest() == data[:32]:
-            return data[32:]
+            sizes, _, rest = data[32:].partition(b"\n")
+            ends = [0, *accumulate(map(int, sizes.split()))]
+            return tuple(rest[start:end] for start, end in pairwise(ends))
     return None
 
 
-def _keep(key: str, binary: bytes) -> None:
+def _keep(key: str, binaries: tuple[bytes, ...]) -> None:
     folder = _folder()
     if folder is None:
         return
     part = folder / f"{key}.{os.getpid()}"
+    data = b" ".join(b"%d" % len(one) for one in binaries) + b"\n" + b"".join(binaries)
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(sha256(binary).digest() + binary)
+        part.write_bytes(sha256(data).digest() + data)
         part.replace(folder / f"{key}.o")
         kept = sorted(folder.glob("*.o"), key=lambda one: one.stat().st_mtime)
         for old in kept[: max(0, len(kept) - 500)]:
@@ -819,7 +841,7 @@ def _bias(check: Checker, problem: Problem, given: object) -> tuple[str, ...]:
     return tuple(over)
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # after the pool of threads, whose lock is taken while building
     os.register_at_fork(
         before=_BUILDING.acquire,
         after_in_parent=_BUILDING.release,

@@ -9,6 +9,9 @@ from loopsched.codegen.element import Element
 from loopsched.codegen.memory import LINE
 from loopsched.codegen.writer import Loop, Number, Writer
 
+_PIECE_LINES = 250
+"""LLVM takes some 20 ms for so many: pieces of a program that are compiled side by side."""
+_CALL = "  call void @"
 _SIGNS = {"+": "add", "*": "mul", "/": "udiv", "%": "urem"}
 
 
@@ -18,14 +21,48 @@ class LlvmText(Writer):
     def __init__(self, element: Element, lanes: int) -> None:
         super().__init__(element, lanes)
         self._label = "entry"
+        self._n_given = 0
+        self._given: dict[str, str] = {}
+        """Heads of functions by their names, of modules that were given already."""
 
     def text(self) -> str:
-        tables = [
-            f"@{name} = internal constant [{len(values)} x i64] "
-            f"[{', '.join(f'i64 {value}' for value in values)}]"
-            for name, values in self._tables.items()
+        return self._module(self._lines, self._tables)
+
+    def pieces(self, *, is_whole: bool, least: int = _PIECE_LINES) -> Iterator[str]:
+        """Give what is written and was not given yet, as modules that call each other's functions.
+
+        Until the program is whole, functions wait until they have the ``least`` lines of one.
+        """
+        lines, start = self._lines, self._n_given
+        for end in range(start + 1, len(lines) + 1):
+            is_last = is_whole and end == len(lines)
+            if is_last or (end - start >= least and not lines[end - 1]):
+                yield self._piece(lines[start:end])
+                start = self._n_given = end
+
+    def _piece(self, lines: Sequence[str]) -> str:
+        """Write functions as a module, and declare others that they call."""
+        lines = [line.replace("define internal", "define dso_local", 1) for line in lines]
+        called = {line[len(_CALL) :].partition("(")[0] for line in lines if line.startswith(_CALL)}
+        declared = [
+            line.replace("define dso_local", "declare")[:-2]
+            for name, line in self._given.items()
+            if name in called
         ]
-        return "\n".join([*tables, *self._lines, *self._declared.values(), ""])
+        heads = [line for line in lines if line.startswith("define")]
+        self._given |= {line.partition("@")[2].partition("(")[0]: line for line in heads}
+        body = "\n".join(lines)
+        used = [name for name in self._tables if f"@{name}" in body]
+        self._whole.update(used)
+        return self._module([*declared, body], used)
+
+    def _module(self, lines: Iterable[str], tables: Iterable[str]) -> str:
+        listed = [
+            f"@{name} = internal constant [{len(self._tables[name])} x i64] "
+            f"[{', '.join(f'i64 {value}' for value in self._tables[name])}]"
+            for name in tables
+        ]
+        return "\n".join([*listed, *lines, *self._declared.values(), ""])
 
     # Functions
 
@@ -45,7 +82,7 @@ class LlvmText(Writer):
 
     def _call(self, name: str, pointers: Sequence[str], numbers: Sequence[Number]) -> None:
         pairs = [f"ptr {one}" for one in pointers] + [f"i64 {one}" for one in numbers]
-        self._lines.append(f"  call void @{name}({', '.join(pairs)})")
+        self._lines.append(f"{_CALL}{name}({', '.join(pairs)})")
 
     def _address(self, name: str) -> str:
         return f"@{name}"

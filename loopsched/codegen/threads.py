@@ -217,7 +217,7 @@ class Crew:
     def __init__(self, n_threads: int) -> None:
         kinds = (None, ctypes.c_void_p, ctypes.c_int64)
         names = ["prepare", "serve", "share"]
-        prepare, serve, self._share = linked(object_code(_program()), names, kinds)
+        prepare, serve, self._share = linked([object_code(_program())], names, kinds)
         self._others: list[Thread] = []
         self._cpu = -1
         self._boxes: NDArray[Any] = np.zeros((n_threads, _SLOTS), np.int64)

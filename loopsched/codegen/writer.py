@@ -44,6 +44,8 @@ class Writer(ABC):
         self.element, self.lanes = element, lanes
         self._lines: list[str] = []
         self._tables: dict[str, tuple[int, ...]] = {}
+        self._whole: set[str] = set()
+        """Names of tables that grow no more."""
         self._declared: dict[str, str] = {}
         self._types: dict[str, str] = {}
         self._count = 0
@@ -110,7 +112,11 @@ class Writer(ABC):
         One that begins as another does is a part of it.
         """
         new = tuple(values)
-        alike = (at for at, one in self._tables.items() if one[: len(new)] == new[: len(one)])
+        alike = (
+            at
+            for at, one in self._tables.items()
+            if one[: len(new)] == (new if at in self._whole else new[: len(one)])
+        )
         name = next(alike, f"{user}_table{len(self._tables)}")
         self._tables[name] = max(self._tables.get(name, ()), new, key=len)
         return self._address(name)

@@ -344,6 +344,29 @@ _compiled.broken(
     ">>> _is_nested",
 )
 
+_compiled.broken(
+    "compiled-pieces-cut-elsewhere",
+    "pieces of a kept program begin where others end",
+    "ends = [0, *accumulate(map(int, sizes.split()))]",
+    "ends = [0, *map(int, sizes.split())]",
+    "::test_programs_are_compiled_in_pieces_and_kept_whole",
+)
+_compiled.broken(
+    "compiled-threads-that-must-start",
+    "nothing is compiled where no thread can be started",
+    "except RuntimeError:  # no thread can be started",
+    "except ZeroDivisionError:",
+    "::test_programs_are_compiled_where_no_thread_can_be_started",
+)
+_text = In("codegen/llvm_text.py", "test_codegen.py")
+_text.broken(
+    "pieces-tables-grow",
+    "a function of an earlier module reads beyond its table",
+    "        self._whole.update(used)\n",
+    "",
+    "::test_a_table_that_a_piece_has_does_not_grow",
+)
+
 _cost = In("codegen/cost.py", "test_plans.py")
 _cost.broken(
     "choose-small-blocks-first",
@@ -524,7 +547,7 @@ WRITTEN_REST = tuple(
     mutant
     for file in (
         _contraction, _described, _plan, _stages, _writer, _reference, _measure, _trace,
-        _compiled, _cost, _choose, _code,
+        _compiled, _cost, _choose, _code, _text,
     )
     for mutant in file.mutants
 )  # fmt: skip
