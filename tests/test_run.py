@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loopsched import ArchError, Problem, ProblemError, conv2d, gemm, load_arch
+from loopsched import ArchError, Problem, ProblemError, conv2d, gemm, kernel_schedules, load_arch
 from loopsched import compile as compiled
 from loopsched.base.errors import LoopschedError
 from loopsched.base.machine_code import address, linked, object_code
@@ -219,6 +219,32 @@ def test_programs_are_compiled_in_pieces_and_kept_whole(
     monkeypatch.setattr(compiling, "_folder", lambda: None)
     check(compiled(STRIDED, HOST, threads=1))
     assert len(loaded) == 3
+
+
+def test_what_is_kept_is_not_chosen_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for another number of threads, type or packed tensor it is."""
+    monkeypatch.setattr(compiling, "_folder", lambda: tmp_path)
+    asked = list[Any]()
+
+    def chosen(*given: Any, **more: Any) -> Any:
+        asked.append(given)
+        return choose(*given, **more)
+
+    choose = compiling.ranked
+    monkeypatch.setattr(compiling, "ranked", chosen)
+    for problem in (STRIDED, gemm(m=33, n=70, k=9, transpose_a=True), some_problems(3)[2]):
+        for how in (("fp32", 1), ("fp32", None), ("bf16", 1)):
+            kernels = []
+            asking: dict[str, Any] = {"threads": how[1], "data_type": how[0]}
+            for _ in range(2):
+                kernel = compiled(problem, HOST, **asking)
+                assert kernel.schedules == kernel_schedules(problem, HOST, **asking)
+                arrays = check(kernel)
+                packed = kernel.pack(arrays[1])
+                assert np.array_equal(kernel(arrays[0], packed), kernel(*arrays))
+                kernels.append((kernel.schedules, kernel.plans, len(asked)))
+            assert kernels[0] == kernels[1]
+    assert len({str(one) for one in asked}) == len(asked)
 
 
 def test_programs_are_compiled_where_no_thread_can_be_started(

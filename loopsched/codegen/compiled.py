@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.thread import ThreadPoolExecutor
@@ -36,9 +37,10 @@ from loopsched.codegen.epilogue import Epilogue, bias_steps
 from loopsched.codegen.general import Nest
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.memory import PAGE, aligned, refuse_more
-from loopsched.codegen.plan import Plan
+from loopsched.codegen.plan import Plan, listed
 from loopsched.codegen.stages import General
 from loopsched.codegen.threads import crew, n_cpus
+from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import as_arch
 from loopsched.problems.problem import Problem
@@ -280,12 +282,21 @@ class CompiledKernel:
             found = build_any(General(text, self.problem, elements, steps, self.core.registers))
         else:
             known = {task.based(): task for task in reversed(tasks)}
-            parts = self._compiled([self._best(*both, steps, given) for both in known.items()])
+            if self.how.measure > 1:
+                cuts = [self._best(*both, steps, given) for both in known.items()]
+                parts = self._compiled(cuts)
+            else:
+                choose = partial(self._first, given)
+                parts = self._chosen([*known], choose, f"{self.core} {self.threads} {given}")
             made = dict(zip(known, parts, strict=True))
             found = [made[task.based()].started(task) for task in tasks]
         if self.how.bias or self.how.relu:
             found.append(self._epilogue(steps))
         return found
+
+    def _first(self, given: str | None, task: Contraction) -> Choice:
+        """Choose how a contraction is cut, by the model."""
+        return ranked(task, self.core, self.threads, given, n=1)[0]
 
     def _best(
         self,
@@ -294,7 +305,7 @@ class CompiledKernel:
         steps: Mapping[str, Sequence[int]],
         given: str | None,
     ) -> Choice:
-        """Choose how a contraction is cut: by the model, or by time among its best plans."""
+        """Choose how a contraction is cut: by time among its best plans."""
         n = self.how.measure
         cuts = ranked(based, self.core, self.threads, given, n=n)[:n]
         if len(cuts) == 1:
@@ -303,8 +314,20 @@ class CompiledKernel:
         return cuts[self._fastest(parts, steps)]
 
     def _compiled(self, cuts: Sequence[Choice]) -> list[Part]:
-        timed = [(cycles / self.core.hertz, task, plan) for cycles, task, plan in cuts]
-        return build(timed, (self.types.compute, self.core.lanes))
+        """Compile contractions as they are cut."""
+        left = iter(cuts)
+        return self._chosen([task for _, task, _ in cuts], lambda _: next(left), str(cuts))
+
+    def _chosen(
+        self, tasks: Sequence[Contraction], choose: Callable[[Contraction], Choice], what: str
+    ) -> list[Part]:
+        """Compile contractions as they are chosen to be cut, for a reason that ``what`` says."""
+
+        def timed(one: Contraction) -> Choice:
+            cycles, task, plan = choose(one)
+            return cycles / self.core.hertz, task, plan
+
+        return build(tasks, timed, (self.types.compute, self.core.lanes), what)
 
     def _epilogue(self, steps: Mapping[str, Sequence[int]]) -> Part:
         """Compile what follows the sums."""
@@ -314,8 +337,13 @@ class CompiledKernel:
         what = Epilogue(shape, tuple(steps[problem.output]), moves, how.relu)
 
         text = LlvmText(self.types.compute, self.core.lanes)
-        write = partial(what.write, text, self.types, _NAME)
-        run = _loaded(f"{what} {self.types}", text, {_NAME: write})[_NAME]
+
+        def written() -> Iterator[str]:
+            what.write(text, self.types, _NAME)
+            yield text.text()
+
+        binaries = _kept(f"{_generator()} {what} {self.types} {text.lanes}", written)
+        (run,) = _functions(binaries, (_NAME,), 3)
         first = "bias" if how.bias else problem.output
         return Part((first, first, problem.output), None, 0.0, run, what.n_jobs, 0)
 
@@ -572,55 +600,72 @@ def _steps(one: Array) -> tuple[int, ...]:
     )
 
 
-def build(cuts: Sequence[tuple[float, Contraction, Plan]], kind: tuple[Element, int]) -> list[Part]:
-    """Compile contractions as they are cut, or load what was compiled before.
+def build(
+    tasks: Sequence[Contraction],
+    choose: Callable[[Contraction], Choice],
+    kind: tuple[Element, int],
+    what: str,
+) -> list[Part]:
+    """Compile contractions as they are chosen to be cut, or load what was compiled before.
 
     Parameters
     ----------
-    cuts : sequence of (float, Contraction, Plan)
-        With the seconds that each is expected to take.
+    tasks : sequence of Contraction
+    choose : callable
+        Says how to cut one of them: seconds, what is cut, and a plan. The first are compiled
+        while it is asked for others; where all is kept it is not asked.
     kind : (Element, int)
         What is computed with, and the lanes of a vector.
+    what : str
+        All that this choice depends on, besides the contraction.
     """
-    compute, found = kind[0], dict[int, Part]()
-    widths = [plan.tile_cols if plan.slides else kind[1] for *_, plan in cuts]
-    for lanes in dict.fromkeys(widths):
-        text = LlvmText(compute, lanes)
-        own = {at: cuts[at] for at, width in enumerate(widths) if width == lanes}
-        programs = {
-            at: form(plan)(text, task, plan, f"{_NAME}{at}") for at, (_, task, plan) in own.items()
-        }
-        packers = {
-            at: Engine(text, task, plan, f"pack{at}", only_packs=True)
-            for at, (_, task, plan) in own.items()
-            if plan.is_right_given
-        }
-        every = [*programs.values(), *packers.values()]
-        what = " ".join(f"{one.name} {one.task} {one.plan}" for one in every)
-        runs = _loaded(what, text, {one.name: one.write for one in every})
-        for at, one in programs.items():
-            operands = one.task.left.name, one.task.right.name, one.task.out.name
-            n_bytes = one.work_room * compute.n_bytes + PAGE
-            made = Part(operands, one.plan, cuts[at][0], runs[one.name], one.n_jobs, n_bytes)
-            if at in packers:
-                packer = packers[at]
-                run, n_bytes = runs[packer.name], packer.packed_room * compute.n_bytes
-                packing = Part(operands, None, 0.0, run, packer.n_jobs, PAGE)
-                made = replace(made, packing=packing, packed_bytes=n_bytes)
-            found[at] = made
-    return [found[at] for at in range(len(cuts))]
+    compute, texts = kind[0], dict[int, LlvmText]()
+    notes, programs = list[_Note](), list[tuple[Engine | Window, Engine | None]]()
+
+    def begun(is_swapped: bool, plan: Plan) -> None:
+        at, packer = len(programs), None
+        task = tasks[at].swapped() if is_swapped else tasks[at]
+        lanes = plan.tile_cols if plan.slides else kind[1]
+        text = texts.setdefault(lanes, LlvmText(compute, lanes))
+        if plan.is_right_given:
+            packer = Engine(text, task, plan, f"pack{at}", only_packs=True)
+        programs.append((form(plan)(text, task, plan, f"{_NAME}{at}"), packer))
+
+    def written() -> Iterator[str]:
+        for one in tasks:
+            seconds, task, plan = choose(one)
+            notes.append((seconds, task != one, plan))
+            begun(*notes[-1][1:])
+            program, packer = programs[-1]
+            program.write()
+            if packer:
+                packer.write()
+            for text in texts.values():
+                yield from text.pieces(is_whole=len(notes) == len(tasks))
+
+    binaries = _kept(f"{_generator()} {kind} {tasks} {what}", written, notes)
+    for note in notes[len(programs) :]:
+        begun(*note[1:])
+    names = [one.name for both in programs for one in both if one]
+    runs = dict(zip(names, _functions(binaries, tuple(names), 3), strict=True))
+    return [_part(runs, note[0], *both) for note, both in zip(notes, programs, strict=True)]
 
 
-def _loaded(what: str, text: LlvmText, writes: Mapping[str, Callable[[], None]]) -> dict[str, Any]:
-    """Load functions of three tensors that are kept, or write them and keep them."""
-
-    def program() -> Iterator[str]:
-        for n, write in enumerate(writes.values(), 1):
-            write()
-            yield from text.pieces(is_whole=n == len(writes))
-
-    binaries = _kept(f"{_generator()} {text.element} {text.lanes} {what}", program)
-    return dict(zip(writes, _functions(binaries, tuple(writes), 3), strict=True))
+def _part(
+    runs: Mapping[str, Any],
+    seconds: float,
+    one: Engine | Window,
+    packer: Engine | None,
+) -> Part:
+    """Give the step that a program is, and that of what packs for it."""
+    n_bytes = one.text.element.n_bytes
+    operands = one.task.left.name, one.task.right.name, one.task.out.name
+    room = one.work_room * n_bytes + PAGE
+    made = Part(operands, one.plan, seconds, runs[one.name], one.n_jobs, room)
+    if packer is None:
+        return made
+    packing = Part(operands, None, 0.0, runs[packer.name], packer.n_jobs, PAGE)
+    return replace(made, packing=packing, packed_bytes=packer.packed_room * n_bytes)
 
 
 def build_any(general: General) -> list[Part]:
@@ -649,13 +694,25 @@ def _functions(binaries: tuple[bytes, ...], names: tuple[str, ...], n_tensors: i
     return linked(binaries, names, (None, *pointers, ctypes.c_int64, ctypes.c_int64))
 
 
-def _kept(what: str, program: Callable[[], Iterable[str]]) -> tuple[bytes, ...]:
-    """Read machine code that is kept of something; or compile its program, and keep it."""
+_Note = tuple[float, bool, Plan]
+"""The seconds of a choice, whether it exchanges the operands, and its plan."""
+
+
+def _kept(
+    what: str, program: Callable[[], Iterable[str]], notes: list[_Note] | None = None
+) -> tuple[bytes, ...]:
+    """Read machine code that is kept of something; or compile its program, and keep it.
+
+    With it ``notes`` are kept that the program makes while it is written.
+    """
     key = sha256(f"{host_name()} {what}".encode()).hexdigest()
-    binaries = _read(key)
-    if binaries is None:
-        binaries = _side_by_side(program())
-        _keep(key, binaries)
+    notes = [] if notes is None else notes
+    kept = _read(key)
+    if kept is not None:
+        notes += kept[0]
+        return kept[1]
+    binaries = _side_by_side(program())
+    _keep(key, notes, binaries)
     return binaries
 
 
@@ -691,25 +748,30 @@ def _folder() -> Path | None:
     return folder and folder / "kernels"
 
 
-def _read(key: str) -> tuple[bytes, ...] | None:
+def _read(key: str) -> tuple[list[_Note], tuple[bytes, ...]] | None:
     folder = _folder()
     if folder is None:
         return None
     with suppress(OSError):
         data = (folder / f"{key}.o").read_bytes()
         if sha256(data[32:]).digest() == data[:32]:
-            sizes, _, rest = data[32:].partition(b"\n")
-            ends = [0, *accumulate(map(int, sizes.split()))]
-            return tuple(rest[start:end] for start, end in pairwise(ends))
+            head, _, rest = data[32:].partition(b"\n")
+            sizes, notes = json.loads(head)
+            ends = [0, *accumulate(sizes)]
+            binaries = tuple(rest[start:end] for start, end in pairwise(ends))
+            return [
+                (seconds, is_swapped, listed(one)) for seconds, is_swapped, one in notes
+            ], binaries
     return None
 
 
-def _keep(key: str, binaries: tuple[bytes, ...]) -> None:
+def _keep(key: str, notes: Sequence[_Note], binaries: tuple[bytes, ...]) -> None:
     folder = _folder()
     if folder is None:
         return
     part = folder / f"{key}.{os.getpid()}"
-    data = b" ".join(b"%d" % len(one) for one in binaries) + b"\n" + b"".join(binaries)
+    head = json.dumps([[len(one) for one in binaries], notes])
+    data = head.encode() + b"\n" + b"".join(binaries)
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         part.write_bytes(sha256(data).digest() + data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Operand
 
@@ -74,6 +74,22 @@ class Plan(NamedTuple):
     packs_right: bool = True
     is_right_given: bool = False
     slides: bool = False
+
+
+def listed(values: Sequence[Any]) -> Plan:
+    """Make a plan of lists, as JSON has it.
+
+    Examples
+    --------
+    >>> import json
+    >>> one = Walk(("M",), 0, 16)
+    >>> plan = Plan((), one, one._replace(dims=("N",)), one._replace(dims=("K",)), 4, 16)
+    >>> listed(json.loads(json.dumps(plan))) == plan
+    True
+    """
+    batch, *walks = values[:4]
+    rows, cols, sums = (Walk(tuple(dims), *rest) for dims, *rest in walks)
+    return Plan(tuple(batch), rows, cols, sums, *values[4:])
 
 
 FAR_BYTES = 1024

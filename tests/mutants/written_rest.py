@@ -347,9 +347,16 @@ _compiled.broken(
 _compiled.broken(
     "compiled-pieces-cut-elsewhere",
     "pieces of a kept program begin where others end",
-    "ends = [0, *accumulate(map(int, sizes.split()))]",
-    "ends = [0, *map(int, sizes.split())]",
+    "ends = [0, *accumulate(sizes)]",
+    "ends = [0, *sizes]",
     "::test_programs_are_compiled_in_pieces_and_kept_whole",
+)
+_compiled.broken(
+    "compiled-kept-for-any-threads",
+    "a plan for one thread is taken for several",
+    'f"{self.core} {self.threads} {given}"',
+    'f"{self.core} {given}"',
+    "::test_what_is_kept_is_not_chosen_again",
 )
 _compiled.broken(
     "compiled-threads-that-must-start",
