@@ -80,7 +80,7 @@ def test_a_tile_has_so_many_products(k: int, n_written: int) -> None:
     found = of_plan(task, plan, KIND, 1, 1.0)
     text = LlvmText(*KIND)
     Engine(text, one, plan, "f").write()
-    tiles = re.findall(r"define [^\n]*@f_\w+_tile\d+_(\d+)_(\d+)\((.*?)\n}", text.text(), re.S)
+    tiles = re.findall(r"define [^\n]*@f_tile\d+_(\d+)_(\d+)\((.*?)\n}", text.text(), re.S)
     bodies = {(int(rows), int(cols)): body for rows, cols, body in tiles}
     assert found.unroll == 2
     for (rows, _), times in zip(even(61, found.tile_rows), (n_written, 1), strict=True):
@@ -135,7 +135,7 @@ def test_the_tile_that_is_told_is_the_highest_that_is_written() -> None:
     assert "tile 20 M x 16 N" in of_plan(task, plan, KIND, 1, 0.0).text()
     text = LlvmText(*KIND)
     Engine(text, task, plan, "f").write()
-    assert set(re.findall(r"define [^\n]*@f_\w+_tile\d+_(\d+)_", text.text())) == {"20"}
+    assert set(re.findall(r"define [^\n]*@f_tile\d+_(\d+)_", text.text())) == {"20"}
 
 
 def test_what_is_asked_for_is_checked_as_for_kernels() -> None:

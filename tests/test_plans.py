@@ -49,7 +49,7 @@ def kind_of(task: Contraction, plan: Plan) -> tuple[Any, ...]:
     return (
         task.left.name,
         plan.packs_left and (engine.is_left_panel, engine.is_left_wide),
-        plan.packs_right and engine.is_turned(engine.col_chunks[0]),
+        plan.packs_right and engine.is_turned,
         bool(task.left.guards) and not plan.packs_left,
         plan.tile_rows > CORE.lanes,
         any(

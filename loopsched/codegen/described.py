@@ -144,12 +144,8 @@ def of_plan(
     loops += _blocks(task, plan.cols, "", is_parallel=threads > 1)
     loops += _blocks(task, plan.sums, packs[0])
     loops += _blocks(task, plan.rows, packs[1])
-    rows, cols = (
-        inner_sizes(task, walk, chunk[0])
-        for walk, chunk in ((plan.rows, layout.row_chunks), (plan.cols, layout.col_chunks))
-    )
-    tiles = Tiles(layout, rows, cols, layout.col_chunks[0])
-    (high, _), *_ = layout.heights(length(rows))
+    tiles = Tiles(layout)
+    (high, _), *_ = layout.heights(length(layout.rows))
     inner = tuple(one for one in plan.sums.inner if task.size(one) > 1)
     return KernelSchedule(
         tuple(loops),

@@ -9,7 +9,7 @@ from loopsched.codegen.contraction import Contraction, Operand
 from loopsched.codegen.copying import Copy, Flat, Span, spans_of
 from loopsched.codegen.layout import Layout, Origin
 from loopsched.codegen.plan import Plan, chunks, cut, inner_sizes, length, merged_step, runs
-from loopsched.codegen.register_tile import Tiles
+from loopsched.codegen.register_tile import Live, Tiles
 from loopsched.codegen.window import Window
 from loopsched.codegen.writer import Number, Writer
 
@@ -36,9 +36,10 @@ class Engine(Layout):
     def write(self) -> None:
         """Write the function ``<name>(left, right, out, work, first, last)``: some of the jobs."""
         text, plan = self.text, self.plan
+        tiles, written = Tiles(self), dict[Live, dict[int, str]]()
         for rows in () if self.only_packs else self.row_chunks:
             for cols in self.col_chunks:
-                self._write_block(rows, cols)
+                self._write_block(rows, cols, tiles, written)
         if self._packs_now:
             for cols in self.col_chunks:
                 self._write_pack_right(cols)
@@ -163,22 +164,23 @@ class Engine(Layout):
 
     # A block: register tiles
 
-    def _write_block(self, row_chunk: int, col_chunk: int) -> None:
-        """Write the walk over the register tiles of a block."""
+    def _write_block(
+        self, row_chunk: int, col_chunk: int, tiles: Tiles, written: dict[Live, dict[int, str]]
+    ) -> None:
+        """Write the walk over the register tiles of a block, and those not written before."""
         text, plan, task = self.text, self.plan, self.task
-        row_dims = inner_sizes(task, plan.rows, row_chunk)
-        col_dims = inner_sizes(task, plan.cols, col_chunk)
-        tiles = Tiles(self, row_dims, col_dims, col_chunk)
-        n_rows, n_cols = length(row_dims), length(col_dims)
+        n_rows = length(inner_sizes(task, plan.rows, row_chunk))
+        n_cols = length(inner_sizes(task, plan.cols, col_chunk))
         row_parts = tiles.alike(runs(self.heights(n_rows)))
         col_parts = runs(cut(n_cols, min(plan.tile_cols, n_cols)))
         numbers = ["count", "first", *(f"p{number}" for number in range(len(self.skipped)))]
         name, pointers = f"{self.name}_block_{row_chunk}_{col_chunk}", ("left", "right", "out")
-        names = {
-            (live, cols): tiles.write(f"{name}_tile{at}_{live.rows}_{cols}", live, cols, numbers)
-            for at, live in enumerate(dict.fromkeys(live for _, live in row_parts))
-            for _, _, cols in col_parts
-        }
+        for _, live in row_parts:
+            names = written.setdefault(live, {})
+            own = f"{self.name}_tile{list(written).index(live)}_{live.rows}"
+            for _, _, cols in col_parts:
+                if cols not in names:
+                    names[cols] = tiles.write(f"{own}_{cols}", live, cols, numbers)
         with text.function(name, pointers, numbers):
             left, right, out = (text.argument(one) for one in pointers)
             count, *others = (text.argument(one) for one in numbers)
@@ -196,7 +198,7 @@ class Engine(Layout):
                                     left, text.mul(row, tiles.left_tile), text.element
                                 )
                             given = left_at, right_at, out
-                            text.call(names[live, col_part[2]], given, [*passed, row, col])
+                            text.call(written[live][col_part[2]], given, [*passed, row, col])
 
     # Packing
 
@@ -213,14 +215,14 @@ class Engine(Layout):
     def _write_pack_right(self, chunk: int) -> None:
         plan, task = self.plan, self.task
         dims = inner_sizes(task, plan.cols, chunk)
-        pitch = self.right_pitch(chunk)
+        pitch = self.right_pitch
         sums = self._sum_dims(pitch)
-        if not self.is_panel(chunk):
+        if not self.is_panel:
             self._write_pack("right", chunk, [[*sums, *spans_of(dims, 1)]])
             return
-        step = merged_step(task.right, dims) or 0
+        step = merged_step(task.right, self.cols) or 0
         width, parts = length(dims), []
-        if self.is_turned(chunk):
+        if self.is_turned:
             self._write_turned(chunk, runs(cut(width, pitch)), step)
             return
         panel, lane = Flat("panel", step * pitch), Flat("lane", step)
@@ -233,15 +235,15 @@ class Engine(Layout):
             parts.append([place, *sums, Span(lane, rest, 1)])
         self._write_pack("right", chunk, parts)
 
-    def is_turned(self, chunk: int) -> bool:
+    @property
+    def is_turned(self) -> bool:
         """Whether packing columns side by side transposes: the sum is contiguous in memory."""
         right = self.task.right
-        dims = inner_sizes(self.task, self.plan.cols, chunk)
         return (
-            self.is_panel(chunk)
+            self.is_panel
             and not right.guards
             and self.lanes > 1
-            and merged_step(right, dims) != 1
+            and merged_step(right, self.cols) != 1
             and merged_step(right, self.sum_inner) == 1
         )
 
@@ -251,7 +253,7 @@ class Engine(Layout):
         The last squares of a sum overlap those before; sums shorter than a square are copied
         one by one.
         """
-        text, pitch = self.text, self.right_pitch(chunk)
+        text, pitch = self.text, self.right_pitch
         element = self.task.right.element
         with text.function(f"{self.name}_pack_right_{chunk}", ("source", "target"), ("count",)):
             run = text.mul(text.argument("count"), length(self.sum_inner[1:]))

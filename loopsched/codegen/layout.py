@@ -83,10 +83,19 @@ class Layout:
         count, block, rest = chunks(self.task, walk)
         return ([block] if count else []) + ([rest] if rest else [])
 
+    @property
+    def rows(self) -> Sizes:
+        """Rows of the largest blocks."""
+        return inner_sizes(self.task, self.plan.rows, self.row_chunks[0])
+
+    @property
+    def cols(self) -> Sizes:
+        """Columns of the largest blocks."""
+        return inner_sizes(self.task, self.plan.cols, self.col_chunks[0])
+
     def heights(self, n_rows: int) -> list[tuple[int, int]]:
         """Cut rows of a block into register tiles: sizes with their counts."""
-        largest = length(inner_sizes(self.task, self.plan.rows, self.row_chunks[0]))
-        return heights(n_rows, self.plan.tile_rows, largest)
+        return heights(n_rows, self.plan.tile_rows, length(self.rows))
 
     def line(self, operand: Operand, dims: Sizes) -> Line:
         """Say how points of an operand lie that are walked as one; write the table, if any."""
@@ -98,34 +107,31 @@ class Layout:
             offsets = [one + at * operand.step(dim) for one in offsets for at in range(size)]
         return Line(0, self.text.table(self.name, offsets))
 
-    def right_pitch(self, chunk: int) -> int:
+    @property
+    def right_pitch(self) -> int:
         """Elements between two rows of a packed block of the right operand, or a panel's width."""
-        if self.is_panel(chunk):
+        if self.is_panel:
             return self.n_vectors * self.lanes
-        width = length(inner_sizes(self.task, self.plan.cols, chunk))
-        vectors = -(-width // self.lanes)
+        vectors = -(-length(self.cols) // self.lanes)
         return (
             vectors + (vectors * self.lanes * self.text.element.n_bytes % 4096 == 0)
         ) * self.lanes
 
-    def is_panel(self, chunk: int) -> bool:
+    @property
+    def is_panel(self) -> bool:
         """Whether columns lie as one in the right operand: then they are packed tile by tile."""
-        dims = inner_sizes(self.task, self.plan.cols, chunk)
-        return merged_step(self.task.right, dims) is not None and not any(
-            guard.step(dim) for guard in self.task.right.guards for dim, _ in dims
+        return merged_step(self.task.right, self.cols) is not None and not any(
+            guard.step(dim) for guard in self.task.right.guards for dim, _ in self.cols
         )
 
     def right_room(self) -> int:
         """Elements of a packed block of the right operand."""
         if not self.plan.packs_right:
             return 0
-        rooms = []
-        for chunk in self.col_chunks:
-            width = length(inner_sizes(self.task, self.plan.cols, chunk))
-            pitch = self.right_pitch(chunk)
-            panels = -(-width // pitch) if self.is_panel(chunk) else 1
-            rooms.append(panels * pitch * self.max_sum + self.lanes * max(2, pitch))
-        return -(-max(rooms) // 1024) * 1024
+        pitch = self.right_pitch
+        panels = -(-length(self.cols) // pitch) if self.is_panel else 1
+        room = panels * pitch * self.max_sum + self.lanes * max(2, pitch)
+        return -(-room // 1024) * 1024
 
     @property
     def is_left_panel(self) -> bool:
@@ -133,10 +139,9 @@ class Layout:
         inner = [dim for dim, size in self.sum_inner if size > 1]
         if not inner or self.task.left.step(inner[-1]) == 1:
             return False
-        return all(
-            merged_step(self.task.left, inner_sizes(self.task, self.plan.rows, chunk)) is not None
-            for chunk in self.row_chunks
-        ) and not any(g.step(dim) for g in self.task.left.guards for dim in self.plan.rows.inner)
+        is_one = merged_step(self.task.left, self.rows) is not None
+        guards = self.task.left.guards
+        return is_one and not any(g.step(dim) for g in guards for dim in self.plan.rows.inner)
 
     @property
     def is_left_wide(self) -> bool:
@@ -151,8 +156,7 @@ class Layout:
     def left_pitch(self) -> int:
         """Elements between packed rows of the left operand, or between points of its sum."""
         if self.is_left_wide:
-            chunk = max(self.row_chunks)
-            vectors = -(-length(inner_sizes(self.task, self.plan.rows, chunk)) // self.lanes)
+            vectors = -(-length(self.rows) // self.lanes)
             return (vectors + (vectors % 16 == 0)) * self.lanes
         pitch = -(-self.max_sum // self.lanes) * self.lanes
         return pitch + self.lanes
@@ -161,8 +165,7 @@ class Layout:
         """Elements of a packed block of the left operand."""
         if not self.plan.packs_left:
             return 0
-        rows = max(length(inner_sizes(self.task, self.plan.rows, one)) for one in self.row_chunks)
-        size = rows * (self.max_sum if self.is_left_panel else self.left_pitch())
+        size = length(self.rows) * (self.max_sum if self.is_left_panel else self.left_pitch())
         if self.is_left_wide:
             size = self.max_sum * self.left_pitch()
         return -(-(size + 2 * self.lanes) // 1024) * 1024

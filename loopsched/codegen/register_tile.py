@@ -9,7 +9,7 @@ from loopsched.codegen.contraction import Guard
 from loopsched.codegen.element import Element
 from loopsched.codegen.layout import Layout, Line, Place
 from loopsched.codegen.memory import LINE
-from loopsched.codegen.plan import Sizes, chunks, length
+from loopsched.codegen.plan import chunks, length
 from loopsched.codegen.writer import Number
 
 UNROLL, MORE_UNROLLED = 2, 4
@@ -68,11 +68,14 @@ class Live(NamedTuple):
 
 
 class Tiles:
-    """Writes the kernels of a block: functions that compute one register tile."""
+    """Writes the kernels of all blocks: functions that compute one register tile.
 
-    def __init__(self, layout: Layout, rows: Sizes, cols: Sizes, col_chunk: int) -> None:
+    Smaller blocks are parts of the largest, so that they have kernels in common.
+    """
+
+    def __init__(self, layout: Layout) -> None:
         self.layout, self.text = layout, layout.text
-        task, plan = layout.task, layout.plan
+        task, plan, rows, cols = layout.task, layout.plan, layout.rows, layout.cols
         self.out_rows, self.out_cols = layout.line(task.out, rows), layout.line(task.out, cols)
         self.n_rows, self.n_cols = length(rows), length(cols)
         inner = {dim for dim, _ in rows}
@@ -87,7 +90,7 @@ class Tiles:
                 self.row_guards[dim] = guard, row[0]
             else:
                 self.cut_guards[dim] = guard, f"p{number}"
-        self.pitch = layout.right_pitch(col_chunk)
+        self.pitch = layout.right_pitch
         if plan.packs_left:
             by_sum = layout.is_left_panel or layout.is_left_wide
             self.left_rows = Line(1 if by_sum else layout.left_pitch())
@@ -95,7 +98,7 @@ class Tiles:
         else:
             self.left_rows, self.left_tile = layout.line(task.left, rows), 1
         if plan.packs_right:
-            self.right_tile = layout.max_sum if layout.is_panel(col_chunk) else 1
+            self.right_tile = layout.max_sum if layout.is_panel else 1
             self.right_cols = Line(1)
         else:
             self.right_tile = 1
