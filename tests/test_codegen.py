@@ -231,6 +231,19 @@ def test_lines_to_be_written_are_asked_for(problem: Problem, n_lines: int) -> No
     assert before.count("i32 1, i32 3") == (n_lines if n_lines > 8 else 0)
 
 
+@pytest.mark.parametrize(("packs", "widths"), [(True, ["16"]), (False, ["16", "4"])])
+def test_sums_that_lie_apart_may_be_more_than_are_written(packs: bool, widths: list[str]) -> None:
+    """So tiles of 13 and 16 columns are one, but where they would read behind an operand."""
+    problem = conv2d(c=20, k=8, h=6, w=6, r=1, s=1, stride=2, pass_="backward_data")
+    task = max(contractions(problem), key=lambda one: one.size("K"))
+    kinds, text = roles(task), LlvmText(FP32, 16)
+    rows, sums = (Walk(tuple(kinds[one]), 0, task.size(kinds[one][0])) for one in ("rows", "sums"))
+    plan = Plan((), rows, Walk(("C",), 0, 20), sums, 3, 16, packs_left=True, packs_right=packs)
+    Engine(text, task, plan, "f").write()
+    assert re.findall(r"define [^\n]*@f_tile0_3_(\d+)\(", text.text()) == widths
+    assert len(re.findall(r"call void @f_tile0_3_out\(.*, i64 (?:16|4)\)", text.text())) == 2
+
+
 @pytest.mark.parametrize(
     ("sizes", "read"),
     [

@@ -175,30 +175,37 @@ class Engine(Layout):
         col_parts = runs(cut(n_cols, min(plan.tile_cols, n_cols)))
         numbers = ["count", "first", *(f"p{number}" for number in range(len(self.skipped)))]
         name, pointers = f"{self.name}_block_{row_chunk}_{col_chunk}", ("left", "right", "out")
+        is_apart = any(tiles.is_apart(cols) for *_, cols in col_parts)
         for _, live in row_parts:
             names = written.setdefault(live, {})
             own = f"{self.name}_tile{list(written).index(live)}_{live.rows}"
-            for _, _, cols in col_parts:
-                if cols not in names:
-                    names[cols] = tiles.write(f"{own}_{cols}", live, cols, numbers)
+            if is_apart and 0 not in names:
+                names[0] = tiles.write_scatter(f"{own}_out", live.rows)
+            for wide in {tiles.width(cols): 0 for *_, cols in col_parts}:
+                if wide not in names:
+                    names[wide] = tiles.write(f"{own}_{wide}", live, wide, numbers)
         with text.function(name, pointers, numbers):
             left, right, out = (text.argument(one) for one in pointers)
-            count, *others = (text.argument(one) for one in numbers)
-            passed = [text.mul(count, tiles.scale), *others]
+            count, first, *others = (text.argument(one) for one in numbers)
+            room = text.room(tiles.room) if is_apart else out
             for col_part in col_parts:
+                cols = col_part[2]
+                sums = room if tiles.is_apart(cols) else out
                 with text.loop(*col_part) as across:
                     right_at, col = right, across.index
                     if plan.packs_right:
                         right_at = text.at(right, text.mul(col, tiles.right_tile), text.element)
                     for row_part, live in row_parts:
                         with text.loop(*row_part) as down:
-                            left_at, row = left, down.index
+                            left_at, at = left, (down.index, col)
                             if plan.packs_left:
-                                left_at = text.at(
-                                    left, text.mul(row, tiles.left_tile), text.element
-                                )
-                            given = left_at, right_at, out
-                            text.call(written[live][col_part[2]], given, [*passed, row, col])
+                                start = text.mul(down.index, tiles.left_tile)
+                                left_at = text.at(left, start, text.element)
+                            passed = [text.mul(count, tiles.scale), first, *others, *at]
+                            names, given = written[live], (left_at, right_at, sums)
+                            text.call(names[tiles.width(cols)], given, passed)
+                            if sums != out:
+                                text.call(names[0], (room, out), [first, *at, cols])
 
     # Packing
 

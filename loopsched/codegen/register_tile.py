@@ -183,12 +183,10 @@ class Tiles:
         """Write the kernel of a tile; return its name.
 
         What is packed begins where the tile does: so tiles of sums of any length are alike.
+        Sums that lie apart in the output are left where ``out`` is (`room`).
         """
         text, rows = self.text, live.rows
-        is_direct = self._is_direct(cols)
-        is_turned = not is_direct and self._is_turned
-        is_apart = not is_direct and not is_turned
-        scatter = self._write_scatter(f"{name}_out", rows) if is_apart else ""
+        is_direct, is_apart = self._is_direct(cols), self.is_apart(cols)
         with text.function(name, ("left", "right", "out"), (*numbers, "row", "col")):
             row, col = text.argument("row"), text.argument("col")
             n = -(-cols // text.lanes)
@@ -204,17 +202,20 @@ class Tiles:
             if is_direct:
                 outs = self._across(outs, col)
                 self._ask(outs, cols, levels)
-            elif is_turned:
+            elif not is_apart:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
                 self._ask(outs, rows, levels)
             zeros = [text.zero()] * (rows * n)
             totals = self._sum(levels, _At(lefts, right), zeros, range(rows))
             if is_direct:
                 self._finish(outs, totals, n)
-            elif is_turned:
+            elif not is_apart:
                 self._turn(outs, totals, (rows, n))
             else:
-                self._scatter(scatter, totals, (row, col, cols))
+                for number, value in enumerate(totals):
+                    at, vector = divmod(number, n)
+                    start = at * self._room_pitch + vector * text.lanes
+                    text.store(text.at(out, start, text.element), value, text.element)
         return name
 
     @property
@@ -268,9 +269,16 @@ class Tiles:
     def _is_direct(self, cols: int) -> bool:
         return self.out_cols.table is None and (self.out_cols.step == 1 or cols == 1)
 
-    @property
-    def _is_turned(self) -> bool:
-        return self.out_rows.table is None and self.out_rows.step == 1
+    def is_apart(self, cols: int) -> bool:
+        """Whether neither rows nor columns of a tile lie side by side in the output."""
+        is_turned = self.out_rows.table is None and self.out_rows.step == 1
+        return not is_turned and not self._is_direct(cols)
+
+    def width(self, cols: int) -> int:
+        """Give the columns that the kernel of a tile computes: some sums apart may be in vain."""
+        if not self.is_apart(cols) or not self.layout.plan.packs_right:
+            return cols
+        return -(-cols // self.text.lanes) * self.text.lanes
 
     def _across(self, outs: list[Place], col: Number) -> list[Place]:
         """Move places of rows to a column."""
@@ -495,8 +503,18 @@ class Tiles:
                         value = text.plus(value, text.load(place, self._out, later))
                     text.store(place, value, self._out, mask)
 
-    def _write_scatter(self, name: str, rows: int) -> str:
-        """Write what writes the sums of tiles whose columns do not lie side by side."""
+    @property
+    def _room_pitch(self) -> int:
+        """Elements from a row of sums to the next where they wait to be written."""
+        return self.layout.n_vectors * self.text.lanes
+
+    @property
+    def room(self) -> int:
+        """Elements that the sums of a tile take where they wait."""
+        return self.layout.plan.tile_rows * self._room_pitch
+
+    def write_scatter(self, name: str, rows: int) -> str:
+        """Write what takes sums that wait to where they lie in the output; return its name."""
         text = self.text
         with text.function(name, ("sums", "out"), ("first", "row", "col", "count")):
             row, col, count = (text.argument(one) for one in ("row", "col", "count"))
@@ -515,19 +533,3 @@ class Tiles:
                         value = text.plus_if(is_later, value, place, self._out)
                     text.store_one(place, value, self._out)
         return name
-
-    @property
-    def _room_pitch(self) -> int:
-        """Elements from a row of sums to the next where they wait to be written."""
-        return self.layout.n_vectors * self.text.lanes
-
-    def _scatter(self, name: str, totals: list[str], at: tuple[Number, Number, int]) -> None:
-        """Write a tile whose columns do not lie side by side, by way of a buffer."""
-        text, (rows, n) = self.text, self.shape
-        room = text.room(rows * self._room_pitch)
-        for number, value in enumerate(totals):
-            row, vector = divmod(number, n)
-            start = row * self._room_pitch + vector * text.lanes
-            text.store(text.at(room, start, text.element), value, text.element)
-        out, first = text.argument("out"), text.argument("first")
-        text.call(name, (room, out), (first, *at))
