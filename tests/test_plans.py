@@ -14,12 +14,12 @@ from loopsched import Problem, conv2d, gemm, load_arch
 from loopsched.codegen.choose import core_of, ranked, register_tiles
 from loopsched.codegen.compiled import build
 from loopsched.codegen.contraction import Contraction, contractions, stored_shape
-from loopsched.codegen.cost import SPEEDS, slowest_share
 from loopsched.codegen.element import BF16, FP32, Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan, skips
 from loopsched.codegen.reference import reference
+from loopsched.codegen.shares import SPEEDS, slowest_share
 
 CORE = core_of(load_arch("host"), 4)[0]
 CHANNELS = {"c": 5, "k": 37, "n": 2}

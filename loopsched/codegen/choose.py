@@ -11,7 +11,7 @@ from itertools import chain, islice, product
 
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Operand
-from loopsched.codegen.cost import LEAST_BYTES, Core, Counts, Model, row_parts
+from loopsched.codegen.cost import LEAST_BYTES, Core, Counts, Model
 from loopsched.codegen.plan import (
     Plan,
     Walk,
@@ -24,6 +24,7 @@ from loopsched.codegen.plan import (
     roles,
     skips,
 )
+from loopsched.codegen.shares import row_parts
 from loopsched.codegen.window import window_plan
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level

@@ -375,7 +375,8 @@ _text.broken(
 )
 
 _cost = In("codegen/cost.py", "test_plans.py")
-_cost.broken(
+_shares = In("codegen/shares.py", "test_plans.py")
+_shares.broken(
     "choose-small-blocks-first",
     "all jobs are as large as the rest",
     "sizes[queues[whose].pop() % len(sizes)]",
@@ -554,7 +555,7 @@ WRITTEN_REST = tuple(
     mutant
     for file in (
         _contraction, _described, _plan, _stages, _writer, _reference, _measure, _trace,
-        _compiled, _cost, _choose, _code, _text,
+        _compiled, _cost, _shares, _choose, _code, _text,
     )
     for mutant in file.mutants
 )  # fmt: skip
