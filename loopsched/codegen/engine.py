@@ -13,6 +13,9 @@ from loopsched.codegen.register_tile import Live, Tiles
 from loopsched.codegen.window import Window
 from loopsched.codegen.writer import Number, Writer
 
+_SCATTER = 0
+"""Among the kernels of tiles by their width: what takes sums that lie apart to their places."""
+
 
 class Engine(Layout):
     """Writes the functions of one contraction.
@@ -179,9 +182,9 @@ class Engine(Layout):
         for _, live in row_parts:
             names = written.setdefault(live, {})
             own = f"{self.name}_tile{list(written).index(live)}_{live.rows}"
-            if is_apart and 0 not in names:
-                names[0] = tiles.write_scatter(f"{own}_out", live.rows)
-            for wide in {tiles.width(cols): 0 for *_, cols in col_parts}:
+            if is_apart and _SCATTER not in names:
+                names[_SCATTER] = tiles.write_scatter(f"{own}_out", live.rows)
+            for wide in dict.fromkeys(tiles.width(cols) for *_, cols in col_parts):
                 if wide not in names:
                     names[wide] = tiles.write(f"{own}_{wide}", live, wide, numbers)
         with text.function(name, pointers, numbers):
@@ -205,7 +208,7 @@ class Engine(Layout):
                             names, given = written[live], (left_at, right_at, sums)
                             text.call(names[tiles.width(cols)], given, passed)
                             if sums != out:
-                                text.call(names[0], (room, out), [first, *at, cols])
+                                text.call(names[_SCATTER], (room, out), [first, *at, cols])
 
     # Packing
 
