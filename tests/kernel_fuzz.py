@@ -381,6 +381,12 @@ def difference(one: Case, found: Array, wanted: Array) -> str | None:
 Run = Callable[..., None]
 
 
+def pieces(one: Case, text: LlvmText) -> list[str]:
+    """Give a program as modules of single functions, of some, or as one."""
+    least = random.Random(one.seed + 3).choice((1, 30, 1000))
+    return list(text.pieces(is_whole=True, least=least))
+
+
 def functions(one: Case) -> tuple[list[Stage], list[Run]]:
     """Compile a case with LLVM."""
     widest = widest_vector() or 64
@@ -388,8 +394,7 @@ def functions(one: Case) -> tuple[list[Stage], list[Run]]:
     one = replace(one, lanes=min(one.lanes, widest // compute.n_bytes))
     text = LlvmText(compute, one.lanes)
     stages = write(one, text)
-    least = random.Random(one.seed + 3).choice((1, 30, 1000))
-    binaries = [object_code(piece) for piece in text.pieces(is_whole=True, least=least)]
+    binaries = [object_code(piece) for piece in pieces(one, text)]
     made = []
     for stage in stages:
         pointers = [ctypes.c_void_p] * (len(stage.tensors) + 1)
@@ -488,8 +493,10 @@ def check_aarch64(one: Case, folder: Path, back: str) -> str | None:
         for stage in stages:
             given = ", ".join(["byte *"] * (len(stage.tensors) + 1))
             first += f"\nvoid {stage.name}({given}, long, long);"
-        (folder / "kernel.o").write_bytes(code_for_aarch64(text.text()))
-        sources.append(str(folder / "kernel.o"))
+        assert isinstance(text, LlvmText)
+        for piece in pieces(one, text):
+            sources.append(str(folder / f"kernel{len(sources)}.o"))
+            Path(sources[-1]).write_bytes(code_for_aarch64(piece))
     (folder / "made.c").write_text("\n".join([first, *main]), encoding="utf-8")
     build = [AARCH64[0], "-O2", "-static", "-w", "-Wno-psabi", *sources]
     subprocess.run([*build, "-o", str(folder / "made")], check=True)
