@@ -221,6 +221,19 @@ def test_programs_are_compiled_in_pieces_and_kept_whole(
     assert len(loaded) == 3
 
 
+def test_the_oldest_files_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what a process left of one that was killed while it wrote."""
+    monkeypatch.setattr(compiling, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(compiling, "_MOST_KEPT", 3)
+    for at, name in enumerate(("0.o", "1.4711", "2.o", "3.o")):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (at, at))
+    check(compiled(gemm(m=3, n=5, k=2), HOST, threads=1))
+    left = {one.name for one in tmp_path.iterdir()}
+    assert len(left) == 3
+    assert {"2.o", "3.o"} < left
+
+
 def test_what_is_kept_is_not_chosen_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for another number of threads, type or packed tensor it is."""
     monkeypatch.setattr(compiling, "_folder", lambda: tmp_path)

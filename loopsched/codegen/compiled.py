@@ -50,6 +50,8 @@ _NAME = "contract"
 _MOST_LAYOUTS = 64
 """Of one kernel whose machine code stays loaded: what is not used by another is let go."""
 _MOST_FUNCTIONS = 256
+_MOST_KEPT = 500
+"""Files of machine code; the oldest are let go."""
 _LEAST_ROUNDS, _COMPARED_S = 5, 1.5
 """So often, and for so long, plans are timed in turn when the fastest of several is kept."""
 _BUILDING = RLock()
@@ -776,8 +778,9 @@ def _keep(key: str, notes: Sequence[_Note], binaries: tuple[bytes, ...]) -> None
         folder.mkdir(parents=True, exist_ok=True)
         part.write_bytes(sha256(data).digest() + data)
         part.replace(folder / f"{key}.o")
-        kept = sorted(folder.glob("*.o"), key=lambda one: one.stat().st_mtime)
-        for old in kept[: max(0, len(kept) - 500)]:
+        # With parts of files that processes left which were killed.
+        kept = sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime)
+        for old in kept[: max(0, len(kept) - _MOST_KEPT)]:
             old.unlink(missing_ok=True)
     with suppress(OSError):  # what a full disk took half of
         part.unlink()
