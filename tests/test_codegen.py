@@ -231,6 +231,16 @@ def test_lines_to_be_written_are_asked_for(problem: Problem, n_lines: int) -> No
     assert before.count("i32 1, i32 3") == (n_lines if n_lines > 8 else 0)
 
 
+def test_columns_that_are_left_over_have_a_panel_of_their_own() -> None:
+    kernel = compiled(gemm(m=200, n=1003, k=300), "host", threads=1)
+    a, b = (
+        np.random.default_rng(at).integers(-3, 4, shape).astype("f4")
+        for at, shape in enumerate(((200, 300), (300, 1003)))
+    )
+    assert np.array_equal(kernel(a, b), a @ b)
+    assert np.array_equal(kernel(a, kernel.pack(b)), a @ b)
+
+
 @pytest.mark.parametrize(("packs", "widths"), [(True, ["16"]), (False, ["16", "4"])])
 def test_sums_that_lie_apart_may_be_more_than_are_written(packs: bool, widths: list[str]) -> None:
     """So tiles of 13 and 16 columns are one, but where they would read behind an operand."""

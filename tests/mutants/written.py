@@ -22,7 +22,7 @@ _engine.broken(
     "the panel of the columns that are left over is packed into the first one's place",
     "place = Span(panel, 1, pitch * self.max_sum, whole)",
     "place = Span(panel, 1, pitch * self.max_sum)",
-    _RANDOM,
+    "::test_columns_that_are_left_over_have_a_panel_of_their_own",
 )
 _engine.broken(
     "engine-squares-from-one-column",
