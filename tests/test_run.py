@@ -29,6 +29,7 @@ from loopsched.base.errors import LoopschedError
 from loopsched.base.machine_code import address, linked, object_code
 from loopsched.cli import run
 from loopsched.codegen import compiled as compiling
+from loopsched.codegen import kept as keeping
 from loopsched.codegen import measure as measuring
 from loopsched.codegen.choose import on_cores
 from loopsched.codegen.compiled import CompiledKernel, Part
@@ -190,7 +191,7 @@ def test_a_full_disk_keeps_no_part_of_a_file(
             file.write(data[:7])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("loopsched.codegen.compiled._folder", lambda: tmp_path)
+    monkeypatch.setattr("loopsched.codegen.kept._folder", lambda: tmp_path)
     monkeypatch.setattr(Path, "write_bytes", full)
     check(compiled(gemm(m=3, n=5, k=2), HOST, threads=1))
     assert not list(tmp_path.iterdir())
@@ -211,20 +212,20 @@ def test_programs_are_compiled_in_pieces_and_kept_whole(
 
     link = compiling._functions
     monkeypatch.setattr(compiling, "_functions", functions)
-    monkeypatch.setattr(compiling, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(keeping, "_folder", lambda: tmp_path)
     for _ in range(2):
         check(compiled(STRIDED, HOST, threads=1))
     assert len(loaded[0]) > 2
-    monkeypatch.setattr(compiling, "n_cpus", lambda: 1)
-    monkeypatch.setattr(compiling, "_folder", lambda: None)
+    monkeypatch.setattr(keeping, "n_cpus", lambda: 1)
+    monkeypatch.setattr(keeping, "_folder", lambda: None)
     check(compiled(STRIDED, HOST, threads=1))
     assert len(loaded) == 3
 
 
 def test_the_oldest_files_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what a process left of one that was killed while it wrote."""
-    monkeypatch.setattr(compiling, "_folder", lambda: tmp_path)
-    monkeypatch.setattr(compiling, "_MOST_KEPT", 3)
+    monkeypatch.setattr(keeping, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(keeping, "_MOST_KEPT", 3)
     for at, name in enumerate(("0.o", "1.4711", "2.o", "3.o")):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (at, at))
@@ -236,7 +237,7 @@ def test_the_oldest_files_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_what_is_kept_is_not_chosen_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for another number of threads, type or packed tensor it is."""
-    monkeypatch.setattr(compiling, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(keeping, "_folder", lambda: tmp_path)
     asked = list[Any]()
 
     def chosen(*given: Any, **more: Any) -> Any:
@@ -266,7 +267,7 @@ def test_programs_are_compiled_where_no_thread_can_be_started(
     def start(_: Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(compiling, "_folder", lambda: None)
+    monkeypatch.setattr(keeping, "_folder", lambda: None)
     monkeypatch.setattr(Thread, "start", start)
     try:
         check(compiled(STRIDED, HOST, threads=1))
@@ -277,14 +278,14 @@ def test_programs_are_compiled_where_no_thread_can_be_started(
 def test_a_fault_of_a_piece_is_told() -> None:
     fine = "define void @one() { ret void }"
     with pytest.raises(RuntimeError, match="doesn't match function result type"):
-        compiling._side_by_side([fine, "define void @one() { ret i32 1 }", fine])
+        keeping._side_by_side([fine, "define void @one() { ret i32 1 }", fine])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_fork_while_pieces_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever forks waits for all of them, and they for no lock that it holds."""
-    monkeypatch.setattr(compiling, "_folder", lambda: None)
+    monkeypatch.setattr(keeping, "_folder", lambda: None)
     begun, going = Event(), list[int]()
 
     def code(text: str, *, waits: bool = True) -> bytes:
@@ -294,7 +295,7 @@ def test_a_fork_while_pieces_are_compiled(monkeypatch: pytest.MonkeyPatch) -> No
         going.pop()
         return made
 
-    monkeypatch.setattr(compiling, "object_code", code)
+    monkeypatch.setattr(keeping, "object_code", code)
     builder = Thread(target=compiled, args=(STRIDED, HOST), kwargs={"threads": 1})
     builder.start()
     assert begun.wait(30)

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures.thread import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from hashlib import sha256
-from itertools import accumulate, pairwise
 from math import nan
 from operator import add
-from pathlib import Path
 from threading import RLock
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -24,8 +18,7 @@ import numpy as np
 from loopsched.base.arguments import Checker, near, show
 from loopsched.base.arrays import Array
 from loopsched.base.errors import ProblemError
-from loopsched.base.files import cache_folder
-from loopsched.base.machine_code import address, host_name, linked, object_code, widest_vector
+from loopsched.base.machine_code import address, linked, widest_vector
 from loopsched.base.units import count
 from loopsched.codegen.choose import Choice, core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
@@ -35,9 +28,10 @@ from loopsched.codegen.element import DATA_TYPES, Element, type_of
 from loopsched.codegen.engine import Engine, form
 from loopsched.codegen.epilogue import Epilogue, bias_steps
 from loopsched.codegen.general import Nest
+from loopsched.codegen.kept import Note, generator, kept
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.memory import PAGE, aligned, refuse_more
-from loopsched.codegen.plan import Plan, listed
+from loopsched.codegen.plan import Plan
 from loopsched.codegen.stages import General
 from loopsched.codegen.threads import crew, n_cpus
 from loopsched.codegen.window import Window
@@ -50,8 +44,6 @@ _NAME = "contract"
 _MOST_LAYOUTS = 64
 """Of one kernel whose machine code stays loaded: what is not used by another is let go."""
 _MOST_FUNCTIONS = 256
-_MOST_KEPT = 500
-"""Files of machine code; the oldest are let go."""
 _LEAST_ROUNDS, _COMPARED_S = 5, 1.5
 """So often, and for so long, plans are timed in turn when the fastest of several is kept."""
 _BUILDING = RLock()
@@ -344,7 +336,7 @@ class CompiledKernel:
             what.write(text, self.types, _NAME)
             yield text.text()
 
-        binaries = _kept(f"{_generator()} {what} {self.types} {text.lanes}", written)
+        binaries = kept(f"{generator()} {what} {self.types} {text.lanes}", written)
         (run,) = _functions(binaries, (_NAME,), 3)
         first = "bias" if how.bias else problem.output
         return Part((first, first, problem.output), None, 0.0, run, what.n_jobs, 0)
@@ -622,7 +614,7 @@ def build(
         All that this choice depends on, besides the contraction.
     """
     compute, texts = kind[0], dict[int, LlvmText]()
-    notes, programs = list[_Note](), list[tuple[Engine | Window, Engine | None]]()
+    notes, programs = list[Note](), list[tuple[Engine | Window, Engine | None]]()
 
     def begun(is_swapped: bool, plan: Plan) -> None:
         at, packer = len(programs), None
@@ -645,7 +637,7 @@ def build(
             for text in texts.values():
                 yield from text.pieces(is_whole=len(notes) == len(tasks))
 
-    binaries = _kept(f"{_generator()} {kind} {tasks} {what}", written, notes)
+    binaries = kept(f"{generator()} {kind} {tasks} {what}", written, notes)
     for note in notes[len(programs) :]:
         begun(*note[1:])
     names = [one.name for both in programs for one in both if one]
@@ -675,7 +667,7 @@ def build_any(general: General) -> list[Part]:
     text, nest = general.text, general.nest()
     stages = general.write("run")
     program = text.text()
-    binaries = _kept(program, lambda: [program])
+    binaries = kept(program, lambda: [program])
     return [
         Part(
             one.tensors,
@@ -694,96 +686,6 @@ def _functions(binaries: tuple[bytes, ...], names: tuple[str, ...], n_tensors: i
     """Load functions of tensors, room, and the first and the last of their jobs."""
     pointers = [ctypes.c_void_p] * (n_tensors + 1)
     return linked(binaries, names, (None, *pointers, ctypes.c_int64, ctypes.c_int64))
-
-
-_Note = tuple[float, bool, Plan]
-"""The seconds of a choice, whether it exchanges the operands, and its plan."""
-
-
-def _kept(
-    what: str, program: Callable[[], Iterable[str]], notes: list[_Note] | None = None
-) -> tuple[bytes, ...]:
-    """Read machine code that is kept of something; or compile its program, and keep it.
-
-    With it ``notes`` are kept that the program makes while it is written.
-    """
-    key = sha256(f"{host_name()} {what}".encode()).hexdigest()
-    notes = [] if notes is None else notes
-    kept = _read(key)
-    if kept is not None:
-        notes += kept[0]
-        return kept[1]
-    binaries = _side_by_side(program())
-    _keep(key, notes, binaries)
-    return binaries
-
-
-def _side_by_side(texts: Iterable[str]) -> tuple[bytes, ...]:
-    """Compile modules, some at a time, while more are written."""
-    one = partial(object_code, waits=False)
-    with ThreadPoolExecutor(n_cpus()) as threads:
-
-        def begun(text: str) -> Callable[[], bytes]:
-            try:
-                return threads.submit(one, text).result
-            except RuntimeError:  # no thread can be started
-                return partial(one, text)
-
-        try:
-            return tuple(made() for made in [begun(text) for text in texts])
-        finally:
-            threads.shutdown(cancel_futures=True)
-
-
-@lru_cache(maxsize=1)
-def _generator() -> str:
-    """Sum up the code that writes and compiles kernels."""
-    package = Path(__file__).parents[1]
-    sources = [package / "base/machine_code.py", *sorted(package.glob("codegen/*.py"))]
-    return sha256(b"".join(one.read_bytes() for one in sources)).hexdigest()
-
-
-@lru_cache(maxsize=1)
-def _folder() -> Path | None:
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(given, "loopsched") if given else cache_folder()
-    return folder and folder / "kernels"
-
-
-def _read(key: str) -> tuple[list[_Note], tuple[bytes, ...]] | None:
-    folder = _folder()
-    if folder is None:
-        return None
-    with suppress(OSError):
-        data = (folder / f"{key}.o").read_bytes()
-        if sha256(data[32:]).digest() == data[:32]:
-            head, _, rest = data[32:].partition(b"\n")
-            sizes, notes = json.loads(head)
-            ends = [0, *accumulate(sizes)]
-            binaries = tuple(rest[start:end] for start, end in pairwise(ends))
-            return [
-                (seconds, is_swapped, listed(one)) for seconds, is_swapped, one in notes
-            ], binaries
-    return None
-
-
-def _keep(key: str, notes: Sequence[_Note], binaries: tuple[bytes, ...]) -> None:
-    folder = _folder()
-    if folder is None:
-        return
-    part = folder / f"{key}.{os.getpid()}"
-    head = json.dumps([[len(one) for one in binaries], notes])
-    data = head.encode() + b"\n" + b"".join(binaries)
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(sha256(data).digest() + data)
-        part.replace(folder / f"{key}.o")
-        # With parts of files that processes left which were killed.
-        kept = sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime)
-        for old in kept[: max(0, len(kept) - _MOST_KEPT)]:
-            old.unlink(missing_ok=True)
-    with suppress(OSError):  # what a full disk took half of
-        part.unlink()
 
 
 def compile(  # noqa: A001 - the name under which users know it
@@ -906,7 +808,7 @@ def _bias(check: Checker, problem: Problem, given: object) -> tuple[str, ...]:
     return tuple(over)
 
 
-if hasattr(os, "register_at_fork"):  # after the pool of threads, whose lock is taken while building
+if hasattr(os, "register_at_fork"):  # after the pool of `kept`, whose lock is taken meanwhile
     os.register_at_fork(
         before=_BUILDING.acquire,
         after_in_parent=_BUILDING.release,

@@ -322,6 +322,7 @@ _trace.broken(
 )
 
 _compiled = In("codegen/compiled.py", "test_run.py")
+_store = In("codegen/kept.py", "test_run.py")
 _compiled.broken(
     "compiled-plans-timed-elsewhere",
     "plans are timed where their operands begin, not where their first points lie",
@@ -344,8 +345,8 @@ _compiled.broken(
     ">>> _is_nested",
 )
 
-_compiled.broken(
-    "compiled-pieces-cut-elsewhere",
+_store.broken(
+    "kept-pieces-cut-elsewhere",
     "pieces of a kept program begin where others end",
     "ends = [0, *accumulate(sizes)]",
     "ends = [0, *sizes]",
@@ -358,8 +359,8 @@ _compiled.broken(
     'f"{self.core} {given}"',
     "::test_what_is_kept_is_not_chosen_again",
 )
-_compiled.broken(
-    "compiled-threads-that-must-start",
+_store.broken(
+    "kept-threads-that-must-start",
     "nothing is compiled where no thread can be started",
     "except RuntimeError:  # no thread can be started",
     "except ZeroDivisionError:",
@@ -555,7 +556,7 @@ WRITTEN_REST = tuple(
     mutant
     for file in (
         _contraction, _described, _plan, _stages, _writer, _reference, _measure, _trace,
-        _compiled, _cost, _shares, _choose, _code, _text,
+        _compiled, _store, _cost, _shares, _choose, _code, _text,
     )
     for mutant in file.mutants
 )  # fmt: skip
