@@ -43,6 +43,14 @@ EXPRESSIONS = [
 ]
 
 
+ONLY = {
+    "": lambda one, plan: True,
+    "sliding": lambda one, plan: plan.slides,
+    "masked": lambda one, plan: bool(one.right.guards) and not plan.packs_right,
+}
+"""Kinds of plans: whether what is cut, and how, is one."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A kernel to write: a problem, types, steps of axes, and what was drawn of its plan."""
@@ -54,10 +62,11 @@ class Case:
     lanes: int
     registers: int
     is_general: bool
-    slides: bool = False
+    only: str = ""
+    """Plans of this kind alone, if it has any: `ONLY`."""
 
     def __str__(self) -> str:
-        how = "general" if self.is_general else "sliding" if self.slides else "planned"
+        how = "general" if self.is_general else self.only or "planned"
         what = f"{self.problem.name} {dict(self.problem.attributes)} {self.data_type}"
         return f"seed {self.seed}: {what} {how} {self.steps}"
 
@@ -155,7 +164,36 @@ def sliding_case(seed: int) -> Case:
     bits, registers = draw.choice([(512, 32), (256, 16), (128, 32)])
     lanes = bits // 8 // DATA_TYPES[data_type].compute.n_bytes
     steps = {one.name: row_major(stored_shape(problem, one)) for one in problem.tensors}
-    return Case(seed, problem, data_type, steps, lanes, registers, False, slides=True)
+    return Case(seed, problem, data_type, steps, lanes, registers, False, "sliding")
+
+
+def masked_case(seed: int) -> Case:
+    """Draw a padded convolution whose image may be read in place, with masks at its edges."""
+    draw = random.Random(f"masked {seed}")
+    while True:
+        try:
+            problem = conv2d(
+                n=draw.randint(1, 2),
+                c=draw.randint(1, 5),
+                k=draw.choice([draw.randint(1, 4), draw.randint(5, 40)]),
+                h=draw.randint(1, 7),
+                w=draw.choice([draw.randint(1, 20), draw.randint(20, 130)]),
+                r=draw.choice([1, 2, 3, 5]),
+                s=draw.choice([2, 3, 4, 5, 7]),
+                stride=draw.choice([1, 1, (2, 1), (3, 1)]),
+                padding=draw.choice([1, 1, 2, 3, (0, 1, 2, 0), (1, 0, 0, 2), (0, 0, 4, 5)]),
+                dilation=draw.choice([1, 1, 2, (1, 3), (3, 1)]),
+                groups=1,
+                pass_=draw.choice(["forward", "forward", "backward_data"]),
+            )
+        except ProblemError:
+            continue
+        if problem.macs <= MOST_POINTS:
+            break
+    data_type = draw.choice(["fp32", "fp32", "fp64", "bf16", "int8"])
+    lanes = 64 // DATA_TYPES[data_type].compute.n_bytes
+    steps = {one.name: row_major(stored_shape(problem, one)) for one in problem.tensors}
+    return Case(seed, problem, data_type, steps, lanes, 32, False, "masked")
 
 
 def draw_steps(draw: random.Random, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -189,8 +227,7 @@ def write(one: Case, text: Writer) -> list[Stage]:
     stages = []
     for number, task in enumerate(tasks):
         every = ranked(task, core, draw.choice([1, 2, 3]))
-        if one.slides:  # a plane of one row has no such plan
-            every = [plan for plan in every if plan[2].slides] or every
+        every = [found for found in every if ONLY[one.only](*found[1:])] or every
         _, chosen, plan = draw.choice(every)
         engine = form(plan)(text, chosen, plan, f"run{number}")
         engine.write()

@@ -24,6 +24,7 @@ from loopsched.codegen.shares import SPEEDS, slowest_share
 CORE = core_of(load_arch("host"), 4)[0]
 CHANNELS = {"c": 5, "k": 37, "n": 2}
 PROBLEMS = {
+    "wide": conv2d(**CHANNELS, h=5, w=53, r=3, s=4, stride=(2, 1), padding=(1, 1, 2, 3)),
     "padded": conv2d(**CHANNELS, h=9, w=17, r=3, s=3, padding=1),
     "strided": conv2d(**CHANNELS, h=9, w=18, r=3, s=3, stride=2, padding=1),
     "apart": conv2d(**CHANNELS, h=9, w=15, r=3, s=2, dilation=2, padding=(2, 1, 0, 3)),
@@ -51,6 +52,7 @@ def kind_of(task: Contraction, plan: Plan) -> tuple[Any, ...]:
         plan.packs_left and (engine.is_left_panel, engine.is_left_wide),
         plan.packs_right and engine.is_turned,
         bool(task.left.guards) and not plan.packs_left,
+        bool(task.right.guards) and not plan.packs_right,
         plan.tile_rows > CORE.lanes,
         any(
             task.size(walk.inner[0]) % walk.block > 0

@@ -161,7 +161,7 @@ def is_read_in_place(task: Contraction, plan: Plan, side: str) -> bool:
         n_cols = math.prod(map(task.size, plan.cols.dims))
         is_converted = operand.element.n_bytes < LEAST_BYTES and n_cols > MOST_CONVERTED
         return skips(task, plan) and not is_converted
-    if operand.guards:
+    if operand.guards and (task.left.guards or not skips(task, plan, "right")):
         return False
     _, block, rest = chunks(task, plan.cols)
     for chunk in {block, rest} - {0}:
@@ -338,6 +338,8 @@ def tiled(task: Contraction, core: Core, given: str | None) -> Iterator[list[Pla
     whole = cache(partial(_whole, task))
     tiles_of = cache(partial(_apart, task, register_tiles(core)))
     for plan in candidates(task):
+        if task.right.guards and not (plan.packs_right or core.has_masks):
+            continue
         if plan.packs_right and task.right.name == given:
             plan = plan._replace(is_right_given=True)
         plans = []

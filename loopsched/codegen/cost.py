@@ -122,6 +122,8 @@ LEAST_BYTES = 4
 HALVED_LANES = 16
 """Of a vector of 64 bytes in fp32."""
 NARROW_REGISTERS = 16
+LEAST_MASKED = 8
+"""Lanes of vectors that have masks, if they have many registers."""
 MANY_PAGES = 64
 MANY_ROWS = 12
 MOST_WAITING = 16
@@ -165,6 +167,11 @@ class Core:
     def is_narrow(self) -> bool:
         """Whether broadcasts take an instruction each, and registers are few (AVX2)."""
         return self.registers <= NARROW_REGISTERS
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether some lanes of a vector are read as fast as all (AVX-512, SVE)."""
+        return not self.is_narrow and self.lanes >= LEAST_MASKED
 
     @property
     def is_wide(self) -> bool:
@@ -237,7 +244,9 @@ class Model:
         sums = [dim for dim in self._sums if task.size(dim) > 1]
         self._is_along = bool(sums) and task.left.step(sums[-1]) == 1
         self._crossing = self._crossed(sums)
-        self._real = math.prod(self._inside(guard) for guard in task.left.guards)
+        lanes = [dim for dim, step in task.right.steps if step == 1]  # vectors are whole
+        cut = [one for one in task.right.guards if not any(map(one.step, lanes))]
+        self._real = tuple(math.prod(map(self._inside, one)) for one in (task.left.guards, cut))
         self._sizes = {one.name: self._bytes(one) for one in task.operands}
         sizes = core.l1_bytes, core.l2_bytes, core.last_bytes
         self._full = tuple(share * size for share, size in zip(FULL, sizes, strict=True))
@@ -307,7 +316,8 @@ class Model:
 
     def _sum_parts(self, plan: Plan) -> tuple[float, float, float]:
         """Give the cycles of all sums, and of one block of them: tiles, and what they write."""
-        key = plan.rows, plan.cols, plan.tile_rows, plan.tile_cols, plan.packs_left
+        packs = plan.packs_left, plan.packs_right
+        key = plan.rows, plan.cols, plan.tile_rows, plan.tile_cols, packs
         found = self._summed.get(key)
         if found is None:
             pace, tiles, stores = 0.0, 0.0, 0.0
@@ -323,7 +333,7 @@ class Model:
 
     def _point(self, plan: Plan, rows: _Dims, tile: tuple[int, int]) -> float:
         """Give the cycles of a point of the sum in a tile."""
-        key = plan.packs_left, rows, tile
+        key = plan.packs_left, plan.packs_right, rows, tile
         found = self._paced.get(key)
         if found is None:
             costs, (tall, wide) = self._costs, tile
@@ -363,7 +373,10 @@ class Model:
 
         Lines that come from L2 while it multiplies keep L1 from giving loads.
         """
-        core, real = self.core, 1.0 if plan.packs_left else self._real
+        core, packs = self.core, (plan.packs_left, plan.packs_right)
+        real = math.prod(
+            one for one, is_packed in zip(self._real, packs, strict=True) if not is_packed
+        )
         loads = (tall + vectors) / max(2.0, core.load_per_cycle) + lines * LINE / core.wide_l2_rate
         issue = real * max(tall * vectors / core.fma_per_cycle, loads)
         return issue, max(0.0, self._latency - issue)

@@ -157,7 +157,7 @@ def of_plan(
         kind[1],
         inner,
         tiles.at_once(high, plan.tile_cols),
-        tuple(tiles.row_guards),
+        (*tiles.row_guards, *tiles.col_guards),
         estimate_s,
     )
 

@@ -75,6 +75,7 @@ class Layout:
         outer = math.prod(task.size(dim) for dim in plan.sums.outer)
         self.n_sum_blocks = outer * (chunks(task, plan.sums)[0] + bool(sum_rest))
         self.skipped: tuple[Guard, ...] = () if plan.packs_left else task.left.guards
+        self.skipped += () if plan.packs_right else task.right.guards
         """Guards that tiles leave points out for."""
         self.row_chunks = self._variants(plan.rows)
         self.col_chunks = self._variants(plan.cols)

@@ -238,7 +238,9 @@ class LlvmText(Writer):
             sizes = self._new(
                 f"shufflevector <{lanes} x i64> {start}, <{lanes} x i64> poison, {zeros}", ""
             )
-        return self._new(f"icmp ult <{lanes} x i64> {places}, {sizes}", "")
+        mask = self._new(f"icmp ult <{lanes} x i64> {places}, {sizes}", "")
+        # LLVM would compare anew wherever a mask is used, in the innermost loop too.
+        return self._new(f"freeze <{lanes} x i1> {mask}", "")
 
     def mask_and(self, mask: str | None, other: str | None) -> str | None:
         if mask is None or other is None:

@@ -135,22 +135,32 @@ def merged_step(operand: Operand, dims: list[tuple[str, int]]) -> int | None:
     return 0 if step is None and not dims else step if step is not None else 1
 
 
-def skips(task: Contraction, plan: Plan) -> bool:
-    """Whether tiles that read the left operand in place can leave out what its guards refuse.
+def walked(task: Contraction, walk: Walk) -> tuple[str, ...]:
+    """List the dimensions of a block of which it has more than one point."""
+    return tuple(dim for dim, size in inner_sizes(task, walk, walk.block) if size > 1)
 
-    Each guard sees one dimension of the sum, and of rows either none of a block
-    (then that dimension's loop is cut) or only one that is whole in a block
-    (then that dimension is unrolled, and each step has its own rows).
+
+def skips(task: Contraction, plan: Plan, side: str = "left") -> bool:
+    """Whether tiles that read an operand in place can leave out what its guards refuse.
+
+    Each guard sees one dimension of the sum, and of what is tiled either none of a block
+    (then that dimension's loop is cut) or only one, and that dimension is unrolled: each step
+    has its own rows, if they are whole in a block, or its own mask for columns.
     """
     seen: set[str] = set()
-    for guard in task.left.guards:
+    if side == "left":
+        operand, inner = task.left, plan.rows.inner
+        can_be_tiled = len(inner) == 1 and plan.rows.block == task.size(inner[0])
+    else:
+        operand, inner = task.right, walked(task, plan.cols)
+        can_be_tiled = len(inner) == 1
+    for guard in operand.guards:
         dims = {dim for dim, _ in guard.steps}
-        sums = dims & set(plan.sums.dims)
-        tiled = dims & set(plan.rows.inner)
+        sums, tiled = dims & set(plan.sums.dims), dims & set(inner)
         if len(sums) != 1 or sums & seen or not sums <= set(plan.sums.inner[1:]):
             return False
         seen |= sums
-        if tiled and (len(plan.rows.inner) > 1 or plan.rows.block < task.size(*tiled)):
+        if tiled and not can_be_tiled:
             return False
         if not tiled and guard.step(*sums) < 1:
             return False

@@ -78,16 +78,21 @@ class Tiles:
         task, plan, rows, cols = layout.task, layout.plan, layout.rows, layout.cols
         self.out_rows, self.out_cols = layout.line(task.out, rows), layout.line(task.out, cols)
         self.n_rows, self.n_cols = length(rows), length(cols)
-        inner = {dim for dim, _ in rows}
+        inner, across = {dim for dim, _ in rows}, {dim for dim, size in cols if size > 1}
         self.cut_guards = {}
         """Guards by the dimension of the sum whose loop they cut: their number in arguments."""
         self.row_guards = {}
         """Guards by the dimension of the sum that is unrolled for them: the dimension of rows."""
+        self.col_guards = {}
+        """The same of columns: the dimension, and their number in arguments."""
         for number, guard in enumerate(layout.skipped):
             (dim,) = (dim for dim, _ in guard.steps if dim in plan.sums.dims)
             row = [d for d, _ in guard.steps if d in inner]
+            col = [d for d, _ in guard.steps if d in across]
             if row:
                 self.row_guards[dim] = guard, row[0]
+            elif col:
+                self.col_guards[dim] = guard, col[0], f"p{number}"
             else:
                 self.cut_guards[dim] = guard, f"p{number}"
         self.pitch = layout.right_pitch
@@ -140,7 +145,7 @@ class Tiles:
         step of the dimension of the sum that is cut.
         """
         layout, plan, task = self.layout, self.layout.plan, self.layout.task
-        guarded = {*self.cut_guards, *self.row_guards}
+        guarded = {*self.cut_guards, *self.row_guards, *self.col_guards}
         found: list[_Level] = []
         run = scale = 1
         pitch = rows if layout.is_left_panel else layout.left_pitch() if layout.is_left_wide else 1
@@ -174,7 +179,7 @@ class Tiles:
         (highest, _), *_ = self.layout.heights(self.n_rows)
         is_whole = rows == highest and cols >= min(self.layout.plan.tile_cols, self.n_cols)
         size, _, _, dim = self.levels(rows)[0][-1]
-        if not is_whole or dim in self.cut_guards or dim in self.row_guards:
+        if not is_whole or dim in {*self.cut_guards, *self.row_guards, *self.col_guards}:
             return 1
         most = UNROLL if self._hides else MORE_UNROLLED
         return most if size is None else min(most, size)
@@ -195,6 +200,10 @@ class Tiles:
             out = text.argument("out")
             outs = [] if is_apart else self.out_rows.of(text, out, row, rows, self._out)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
+            self.masks: list[str | None] = [None] * n
+            if not self.layout.plan.packs_right:
+                self.masks[-1] = self.mask
+            self.tap_masks = {dim: self._tap_masks(dim, col, cols) for dim in self.col_guards}
             self.live, self.shape = dict(live.steps), (rows, n)
             self.next_rows, self.unroll = self._next_rows(rows), self.at_once(rows, cols)
             levels, _ = self.levels(rows)
@@ -217,6 +226,27 @@ class Tiles:
                     start = at * self._room_pitch + vector * text.lanes
                     text.store(text.at(out, start, text.element), value, text.element)
         return name
+
+    def _tap_masks(self, dim: str, col: Number, cols: int) -> list[list[str | None]]:
+        """Give the masks of the vectors that a tile reads, at each step of a dimension.
+
+        Vectors that lie inside in the first tile and in the last one have none.
+        """
+        text, (guard, across, position) = self.text, self.col_guards[dim]
+        step, size, found = guard.step(across), self.layout.task.size(across), []
+        start = text.add(text.argument(position), text.mul(col, step))
+        for at in range(self.layout.task.size(dim)):
+            masks, tap = list(self.masks), at * guard.step(dim)
+            for number in range(len(masks)):
+                first = number * text.lanes
+                ends = first, size - max(1, cols - first - text.lanes + 1)
+                places = [guard.offset + tap + end * step for end in ends]
+                if min(places) < 0 or max(places) >= guard.size:
+                    here = text.add(start, first * step + tap)
+                    inside = text.lanes_inside(here, step, guard.size)
+                    masks[number] = text.mask_and(masks[number], inside)
+            found.append(masks)
+        return found
 
     @property
     def _out(self) -> Element:
@@ -246,7 +276,7 @@ class Tiles:
     def _steps(self, levels: Sequence[_Level]) -> int:
         """Say how many steps the outermost loop of a sum has at least; 0: nobody knows."""
         outermost, *inner = levels
-        if outermost.dim in self.cut_guards or outermost.dim in self.live:
+        if outermost.dim in {*self.cut_guards, *self.live, *self.col_guards}:
             return 0
         size = min(self._counts(outermost))
         return size if inner else size // self.unroll
@@ -319,6 +349,14 @@ class Tiles:
                 kept = [one for one in rows if one in counting]
                 totals = self._sum(inner, at.behind(place * left, place * wide), totals, kept)
             return totals
+        if dim in self.tap_masks:
+            every = self.masks
+            for place, masks in enumerate(self.tap_masks[dim]):
+                text.read_again()
+                self.masks = masks
+                totals = self._sum(inner, at.behind(place * left, place * wide), totals, rows)
+            self.masks = every
+            return totals
         start: Number = 0
         stop: Number = text.argument("count") if size is None else size
         if dim in self.cut_guards:
@@ -336,7 +374,7 @@ class Tiles:
             if self.next_rows and left == 1 and not self._is_dense:
                 self._fetch_rows(here.lefts, loop.index)
             if inner and inner[0].dim in self.cut_guards:
-                self._fetch_below(here.lefts, *inner)
+                self._fetch_below(here, *inner)
             is_apart = self._meets_lines(left) and not any(self._meets_lines(x.left) for x in inner)
             for place in range(unroll):
                 if place and is_shared:
@@ -409,23 +447,29 @@ class Tiles:
         first = LINE // element.n_bytes - 1  # this tile has read the line before
         self._fetch((pointer, behind + self.next_rows), last, element, first=first)
 
-    def _fetch_below(self, rows: Sequence[Place], down: _Level, *across: _Level) -> None:
+    def _fetch_below(self, at: _At, down: _Level, *across: _Level) -> None:
         """Ask for what the window of a tile meets first where the next row of blocks begins."""
-        task, walk = self.layout.task, self.layout.plan.rows
-        steps = dict(self.cut_guards[down.dim][0].steps)
-        if not walk.outer or walk.outer[-1] not in steps or self.left_rows.table:
+        task, plan, guard = self.layout.task, self.layout.plan, self.cut_guards[down.dim][0]
+        if guard in task.left.guards:
+            side, walk, operand = "left", plan.rows, task.left
+            (pointer, behind), last = at.lefts[0], (len(at.lefts) - 1) * self.left_rows.step
+        else:
+            side, walk, operand = "right", plan.cols, task.right
+            (pointer, behind), last = at.right, self.shape[1] * self.text.lanes - 1
+        steps, below = dict(guard.steps), walk.outer[-1:]
+        if walk.inner and walk.block == 1 < task.size(walk.inner[0]):
+            below = walk.inner[:1]
+        elif chunks(task, walk)[0] > 1:
             return
-        if chunks(task, walk)[0] > 1:
+        if not set(below) & set(steps) or (side == "left" and self.left_rows.table):
             return
-        move, tap, taps = steps[walk.outer[-1]], steps[down.dim], task.size(down.dim)
-        last = (len(rows) - 1) * self.left_rows.step
-        last += sum((one.size - 1) * one.left for one in across if one.dim and one.size)
-        pointer, behind = rows[0]
-        behind += task.left.step(walk.outer[-1])
-        element = task.left.element
+        move, tap, taps = steps[below[0]], steps[down.dim], task.size(down.dim)
+        last += sum((one.size - 1) * getattr(one, side) for one in across if one.dim and one.size)
+        behind += operand.step(below[0])
         for row in range(taps):
             if row * tap + move > (taps - 1) * tap:
-                self._fetch((pointer, behind + row * down.left), last, element)
+                place = pointer, behind + row * getattr(down, side)
+                self._fetch(place, last, operand.element)
 
     def _elements(self) -> tuple[Element, Element]:
         plan, task, own = self.layout.plan, self.layout.task, self.text.element
@@ -458,8 +502,7 @@ class Tiles:
             place = text.at(at.right[0], at.right[1] + number * text.lanes, of_right)
             if self.layout.plan.is_right_given and number * own % LINE == 0:
                 text.fetch(text.at(place, GIVEN_AHEAD * self.pitch, of_right))
-            is_masked = number == n - 1 and not self.layout.plan.packs_right
-            vectors.append(text.load(place, of_right, self.mask if is_masked else None))
+            vectors.append(text.load(place, of_right, self.masks[number]))
         made = list(totals)
         for row in rows:
             one = text.spread(text.load_one(text.at(*at.lefts[row], of_left), of_left))

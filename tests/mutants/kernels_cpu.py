@@ -31,8 +31,8 @@ _plan.broken(
 _plan.broken(
     "plan-part-of-a-row",
     "padding is left out of blocks of any part of a row",
-    "if tiled and (len(plan.rows.inner) > 1 or plan.rows.block < task.size(*tiled)):",
-    "if tiled and len(plan.rows.inner) > 1:",
+    "can_be_tiled = len(inner) == 1 and plan.rows.block == task.size(inner[0])",
+    "can_be_tiled = len(inner) == 1",
     "::test_padding_is_left_out_where_loops_can_be_cut",
 )
 

@@ -60,7 +60,29 @@ _engine.broken(
     _RANDOM,
 )
 
+_WIDE = "test_plans.py::test_all_kinds_of_plans[wide]"
 _tile = In("codegen/register_tile.py", "test_codegen.py")
+_tile.broken(
+    "tile-left-edge-unmasked",
+    "vectors that begin before an image are read whole",
+    "if min(places) < 0 or max(places) >= guard.size:",
+    "if max(places) >= guard.size:",
+    _WIDE,
+)
+_tile.broken(
+    "tile-last-tile-forgotten",
+    "vectors are taken to end where those of the first tile do",
+    "ends = first, size - max(1, cols - first - text.lanes + 1)",
+    "ends = first, min(size, first + text.lanes) - 1",
+    _WIDE,
+)
+_tile.broken(
+    "tile-taps-alike",
+    "all taps have the mask of the first",
+    "                self.masks = masks\n",
+    "                self.masks = self.tap_masks[dim][0]\n",
+    _WIDE,
+)
 _tile.broken(
     "tile-asks-at-once",
     "lines to be written are asked for before the sum, however long it is",
