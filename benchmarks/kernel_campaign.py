@@ -4,8 +4,8 @@ Run ``python benchmarks/kernel_campaign.py --cases 5000``; ``--first`` is the fi
 ``--back c`` builds C under AddressSanitizer in place of LLVM's code beside guard pages
 (``--option=-march=native`` for its vector instructions); ``aarch64-llvm`` and ``aarch64-c`` build
 for that instruction set and run in qemu.  ``--kind sliding`` draws depthwise convolutions over
-which windows slide, ``--kind masked`` padded images that are read in place, as few of all plans
-do.  One line a failure, one at the end.
+which windows slide, ``--kind masked`` padded images that are read in place, ``--kind dots`` sums
+whose points lanes hold, as few of all plans do.  One line a failure, one at the end.
 """
 
 from __future__ import annotations
@@ -18,10 +18,18 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from kernel_fuzz import case, check_aarch64, check_c, check_llvm, masked_case, sliding_case
+from kernel_fuzz import (
+    case,
+    check_aarch64,
+    check_c,
+    check_llvm,
+    dots_case,
+    masked_case,
+    sliding_case,
+)
 
 BACKS = ["llvm", "c", "aarch64-llvm", "aarch64-c"]
-KINDS = {"any": case, "sliding": sliding_case, "masked": masked_case}
+KINDS = {"any": case, "sliding": sliding_case, "masked": masked_case, "dots": dots_case}
 
 
 def work(kind: str, back: str, options: list[str], first: int, stop: int, told: Connection) -> None:

@@ -47,6 +47,7 @@ ONLY = {
     "": lambda one, plan: True,
     "sliding": lambda one, plan: plan.slides,
     "masked": lambda one, plan: bool(one.right.guards) and not plan.packs_right,
+    "dots": lambda one, plan: plan.sums_in_lanes,
 }
 """Kinds of plans: whether what is cut, and how, is one."""
 
@@ -194,6 +195,26 @@ def masked_case(seed: int) -> Case:
     lanes = 64 // DATA_TYPES[data_type].compute.n_bytes
     steps = {one.name: row_major(stored_shape(problem, one)) for one in problem.tensors}
     return Case(seed, problem, data_type, steps, lanes, 32, False, "masked")
+
+
+def dots_case(seed: int) -> Case:
+    """Draw a product or a convolution of any kind, of whose sums lanes may hold the points."""
+    draw = random.Random(f"dots {seed}")
+    while True:
+        try:
+            problem = draw_problem(draw)
+        except ProblemError:
+            continue
+        if draw.random() < 0.4:
+            sizes = {dim: draw.randint(1, 40) for dim in "mn"} | {"k": draw.randint(2, 200)}
+            problem = batched_gemm(batch=1, **sizes, transpose_b=True)
+        if problem.macs <= MOST_POINTS:
+            break
+    data_type = draw.choice(["fp32", "fp32", "fp64", "bf16", "int8"])
+    bits, registers = draw.choice([(512, 32), (256, 16), (128, 32)])
+    lanes = bits // 8 // DATA_TYPES[data_type].compute.n_bytes
+    steps = {one.name: draw_steps(draw, stored_shape(problem, one)) for one in problem.tensors}
+    return Case(seed, problem, data_type, steps, lanes, registers, False, "dots")
 
 
 def draw_steps(draw: random.Random, shape: tuple[int, ...]) -> tuple[int, ...]:

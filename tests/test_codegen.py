@@ -20,6 +20,7 @@ from kernel_fuzz import (
     check_c,
     check_infinite,
     check_llvm,
+    dots_case,
     masked_case,
     point_by_point,
     sliding_case,
@@ -58,6 +59,12 @@ def test_blocks_that_lie_otherwise_have_tiles_of_their_own(seed: int) -> None:
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_windows_that_slide_compute_random_kernels(first: int) -> None:
     cases = map(sliding_case, range(first, first + 10))
+    assert not [fault for one in cases if (fault := check_llvm(one))]
+
+
+@pytest.mark.parametrize("first", range(0, 30, 10))
+def test_sums_in_lanes_compute_random_kernels(first: int) -> None:
+    cases = map(dots_case, range(first, first + 10))
     assert not [fault for one in cases if (fault := check_llvm(one))]
 
 

@@ -17,7 +17,7 @@ from loopsched.codegen.contraction import Contraction, contractions, stored_shap
 from loopsched.codegen.element import BF16, FP32, Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
-from loopsched.codegen.plan import Plan, skips
+from loopsched.codegen.plan import Plan, length, skips
 from loopsched.codegen.reference import reference
 from loopsched.codegen.shares import SPEEDS, slowest_share
 
@@ -38,6 +38,8 @@ PROBLEMS = {
     "depthwise-gradient": conv2d(
         n=1, c=3, k=3, h=9, w=21, r=3, s=3, padding=1, groups=3, pass_="backward_data"
     ),
+    "deep": conv2d(n=1, c=37, k=21, h=5, w=7, r=1, s=1),
+    "vector": gemm(m=1, n=43, k=101, transpose_b=True),
     "product": gemm(m=45, n=50, k=70, transpose_b=True),
 }
 
@@ -53,6 +55,7 @@ def kind_of(task: Contraction, plan: Plan) -> tuple[Any, ...]:
         plan.packs_right and engine.is_turned,
         bool(task.left.guards) and not plan.packs_left,
         bool(task.right.guards) and not plan.packs_right,
+        plan.sums_in_lanes and engine._is_left_turned(length(engine.rows)),
         plan.tile_rows > CORE.lanes,
         any(
             task.size(walk.inner[0]) % walk.block > 0

@@ -112,6 +112,13 @@ def register_tiles(core: Core) -> list[tuple[int, int]]:
     return sorted(found | {(rows, 1) for rows in (14, 16, 28) if rows <= core.registers - 3})
 
 
+def dot_tiles(core: Core) -> list[tuple[int, int]]:
+    """List register tiles whose sums are vectors: rows and columns that fit registers."""
+    most = core.registers - 1
+    wide = [(rows, n) for rows in (1, 2, 3, 4) for n in (1, 2, 4, 8, 16)]
+    return [one for one in (*wide, (3, 3), (4, 6), (5, 5)) if one[0] * one[1] + one[0] <= most]
+
+
 def candidates(task: Contraction) -> Iterator[Plan]:
     """List ways to cut and pack a contraction whose right operand gives the vectors."""
     kinds, out = roles(task), task.out
@@ -125,9 +132,34 @@ def candidates(task: Contraction) -> Iterator[Plan]:
     widths = (32, 64, 128, 200, 400) if slides else (64, 200, 400, 800)
     col_walks = _walks(task, cols, (*widths, 1 << 40))
     depths = (256, 512, 1024, *((2500, 5000) if slides else ()))
+    if math.prod(map(task.size, rows)) <= FEW_ROWS:  # few rows of the right operand at a time
+        depths = (8, 16, *depths)
     sum_walks = _walks(task, sums, (1 << 40,) if is_rounded(task) else depths)
     for walks in product(row_walks, col_walks, sum_walks):
         yield from _packed(task, Plan(tuple(kinds["batch"]), *walks, 1, 1))
+
+
+def dots(task: Contraction) -> Iterator[Plan]:
+    """List ways to cut a contraction whose right operand lies along its sum.
+
+    The left one is packed so, unless it does, too.
+    """
+    kinds, out = roles(task), task.out
+    sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
+    sizes = [(dim, task.size(dim)) for dim in sums]
+    packs_left, is_packed = (
+        bool(one.guards) or merged_step(one, sizes) != 1 for one in (task.left, task.right)
+    )
+    if is_packed or length(sizes) < 2:
+        return
+    rows, cols = (
+        sorted(kinds[side], key=lambda dim: -abs(out.step(dim))) for side in ("rows", "cols")
+    )
+    depths = (1 << 40,) if is_rounded(task) else (1024, 4096, 1 << 40)
+    row_walks, col_walks = (_walks(task, dims, (64, 400, 1 << 40)) for dims in (rows, cols))
+    for walks in product(row_walks, col_walks, _walks(task, sums, depths)):
+        plan = Plan(tuple(kinds["batch"]), *walks, 1, 1, 1, packs_left, packs_right=False)
+        yield plan._replace(sums_in_lanes=True)
 
 
 def _walks(task: Contraction, dims: Sequence[str], lengths: Sequence[int]) -> list[Walk]:
@@ -188,6 +220,8 @@ def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
     return walk._replace(block=min(size, -(-each // tile) * tile))
 
 
+FEW_ROWS = 16
+"""So few rows are multiplied while some of the right operand passes by."""
 FIRST_TILES, WIDE_TILES, ROUNDED_TILES = 4, 6, 12
 """So many register tiles of each way to cut and pack are tried first; more where lines from L2
 do not hide behind multiplication, and where sums are whole, so that blocks are large: of what
@@ -349,3 +383,9 @@ def tiled(task: Contraction, core: Core, given: str | None) -> Iterator[list[Pla
             cols = whole(plan.cols, wide)
             plans.append(Plan(plan.batch, plan.rows, cols, plan.sums, rows, wide, 1, *packs))
         yield plans
+    lowest = cache(partial(_apart, task, dot_tiles(core)))
+    for plan in dots(task) if core.lanes > 1 else ():
+        yield [
+            plan._replace(tile_rows=rows, tile_cols=n, cols=whole(plan.cols, n))
+            for rows, n in lowest(plan.rows)
+        ]

@@ -33,6 +33,7 @@ COSTS = {
     "spread": 0.04,  # element of the left operand that several vectors of a tile are multiplied by
     "tile": 2.7,  # register tile begun
     "sum": 1.1,  # vector of sums read or written
+    "dot": 3.0,  # vector of sums whose lanes are added up
     "masked": 0.57,  # the same where it is part of a vector
     "square": 1.7,  # square of sums that is transposed to be written across
     "turn": 2.3,  # vector of sums written across
@@ -316,7 +317,7 @@ class Model:
 
     def _sum_parts(self, plan: Plan) -> tuple[float, float, float]:
         """Give the cycles of all sums, and of one block of them: tiles, and what they write."""
-        packs = plan.packs_left, plan.packs_right
+        packs = plan.packs_left, plan.packs_right, plan.sums_in_lanes
         key = plan.rows, plan.cols, plan.tile_rows, plan.tile_cols, packs
         found = self._summed.get(key)
         if found is None:
@@ -327,21 +328,23 @@ class Model:
                     tiles += n
                     pace += n * self._point(plan, rows, (tall, wide))
                     stores += n * self._stored(rows, cols, (tall, wide))[2]
+                    if plan.sums_in_lanes:
+                        tiles += n * tall * wide * self._costs["dot"] / self._costs["tile"]
             points = math.prod(self.task.size(dim) for dim in plan.sums.dims)
             found = self._summed[key] = points * pace, self._costs["tile"] * tiles, stores
         return found
 
     def _point(self, plan: Plan, rows: _Dims, tile: tuple[int, int]) -> float:
         """Give the cycles of a point of the sum in a tile."""
-        key = plan.packs_left, plan.packs_right, rows, tile
+        key = plan.packs_left, plan.packs_right, plan.sums_in_lanes, rows, tile
         found = self._paced.get(key)
         if found is None:
             costs, (tall, wide) = self._costs, tile
-            vectors = -(-wide // self.core.lanes)
+            vectors = self._vectors(plan, wide)
             issue, wait = self._pace(plan, tall, vectors)
             found = costs["issue"] * issue + costs["latency"] * wait
             found += costs["clash"] * self._clashes(plan, rows, tall)
-            found += costs["spread"] * tall * self._spreads(vectors)
+            found += costs["spread"] * tall * self._spreads(plan, vectors)
             self._paced[key] = found
         return found
 
@@ -373,6 +376,8 @@ class Model:
 
         Lines that come from L2 while it multiplies keep L1 from giving loads.
         """
+        if plan.sums_in_lanes:
+            return self._dot_pace(tall, vectors, lines)
         core, packs = self.core, (plan.packs_left, plan.packs_right)
         real = math.prod(
             one for one, is_packed in zip(self._real, packs, strict=True) if not is_packed
@@ -381,9 +386,20 @@ class Model:
         issue = real * max(tall * vectors / core.fma_per_cycle, loads)
         return issue, max(0.0, self._latency - issue)
 
-    def _spreads(self, vectors: int) -> bool:
+    def _dot_pace(self, tall: int, wide: int, lines: float) -> tuple[float, float]:
+        """Give the same where lanes hold points of the sum, which all read vectors."""
+        core = self.core
+        loads = (tall + wide) / core.load_per_cycle + lines * core.lanes * LINE / core.wide_l2_rate
+        issue = max(tall * wide / core.fma_per_cycle, loads)
+        return issue / core.lanes, max(0.0, self._latency - issue) / core.lanes
+
+    def _vectors(self, plan: Plan, wide: int) -> int:
+        """Count the vectors that a tile reads of so many columns at each step of its sum."""
+        return wide if plan.sums_in_lanes else -(-wide // self.core.lanes)
+
+    def _spreads(self, plan: Plan, vectors: int) -> bool:
         """Whether elements of the left operand are spread by instructions of their own."""
-        return vectors > 1 or self.core.is_narrow
+        return not plan.sums_in_lanes and (vectors > 1 or self.core.is_narrow)
 
     def slid(self, plan: Plan, threads: int) -> float:
         """Estimate what the slowest thread takes for a window that slides."""
@@ -639,6 +655,14 @@ class Model:
         rows = [dim for dim, size in block.rows if size > 1]
         step = self._step(left, block.rows)
         is_guarded = any(g.step(dim) for g in left.guards for dim in plan.rows.inner)
+        if plan.sums_in_lanes:
+            lanes, wide = self.core.lanes, self._step(left, block.sums)
+            if step == 1 and wide is not None and not left.guards and min(n_rows, depth) >= lanes:
+                found["transpose"] += block.times * -(-depth // lanes) * -(-n_rows // lanes)
+            else:
+                dim, run = block.sums[-1]
+                self._runs(found, block.times * n_rows * depth / run, run, left.step(dim))
+            return
         if sums and left.step(sums[-1]) != 1 and step is not None and not is_guarded:
             for tall, n in self._heights(plan, n_rows):
                 self._runs(found, block.times * depth * n, tall, step)
@@ -769,7 +793,7 @@ class Model:
                 self._take(found, "far", first, times * panel.lines * (1 - 1 / n_row_blocks))
         found["near"] += again
         self._take(found, "read" if plan.packs_right else "far", level, again)
-        if not plan.packs_right:
+        if not (plan.packs_right or plan.sums_in_lanes):
             vectors = -(-wide // self.core.lanes)
             found["cross"] += times * n_tall * block.points[2] * vectors * self._crossing
         if not plan.packs_right and wide == min(plan.tile_cols, n_cols):
@@ -789,9 +813,9 @@ class Model:
         outside: tuple[int, float, tuple[float, float]],
     ) -> None:
         """Count what the register tiles of a width do."""
-        core, (wide, n_wide), (level, pages, (fresh, again)) = self.core, part, outside
+        (wide, n_wide), (level, pages, (fresh, again)) = part, outside
         n_rows, _, depth = block.points
-        vectors = -(-wide // core.lanes)
+        vectors = self._vectors(plan, wide)
         each = block.times * n_wide
         first = int(fresh != again)
         for tall, n_tall in self._heights(plan, n_rows):
@@ -806,7 +830,8 @@ class Model:
                 found["latency"] += each * n_tiles * depth * wait
             first = 0
             found["tile"] += n
-            found["spread"] += n * depth * tall * self._spreads(vectors)
+            found["spread"] += n * depth * tall * self._spreads(plan, vectors)
+            found["dot"] += n * tall * wide * plan.sums_in_lanes
             if level >= 1:
                 found[self._lift(plan, tall)] += n * left
             if pages > MANY_PAGES:

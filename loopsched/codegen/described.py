@@ -13,6 +13,7 @@ from loopsched.base.rows import Row
 from loopsched.base.units import count
 from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions
+from loopsched.codegen.dot_tile import DotTiles
 from loopsched.codegen.element import DATA_TYPES, Element, type_of
 from loopsched.codegen.general import Nest
 from loopsched.codegen.layout import Layout
@@ -114,8 +115,9 @@ class KernelSchedule:
             f"{n} {','.join(dims)}".strip()
             for n, dims in ((self.tile_rows, self.row_dims), (self.tile_cols, self.col_dims))
         ]
-        n = -(-self.tile_cols // self.lanes)
-        vectors = f" in {count(n, 'vector')} of {self.lanes} along {self.vector}"
+        several = count(-(-self.tile_cols // self.lanes), "vector")
+        several = "vectors" if self.vector in self.sums else several
+        vectors = f" in {several} of {self.lanes} along {self.vector}"
         parts.append(f"tile {' x '.join(tile)}{vectors if self.vector else ''}")
         if self.unroll > 1 and self.sums:
             parts.append(f"{self.sums[-1]} unrolled by {self.unroll}")
@@ -144,16 +146,17 @@ def of_plan(
     loops += _blocks(task, plan.cols, "", is_parallel=threads > 1)
     loops += _blocks(task, plan.sums, packs[0])
     loops += _blocks(task, plan.rows, packs[1])
-    tiles = Tiles(layout)
+    tiles = (DotTiles if plan.sums_in_lanes else Tiles)(layout)
     (high, _), *_ = layout.heights(length(layout.rows))
     inner = tuple(one for one in plan.sums.inner if task.size(one) > 1)
+    along = inner if plan.sums_in_lanes else plan.cols.dims
     return KernelSchedule(
         tuple(loops),
         high,
         plan.tile_cols,
         plan.rows.inner,
         plan.cols.inner,
-        plan.cols.dims[-1] if plan.cols.dims else "",
+        along[-1] if along else "",
         kind[1],
         inner,
         tiles.at_once(high, plan.tile_cols),

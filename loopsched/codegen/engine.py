@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from loopsched.codegen.contraction import Contraction, Operand
 from loopsched.codegen.copying import Copy, Flat, Span, spans_of
+from loopsched.codegen.dot_tile import DotTiles
+from loopsched.codegen.element import Element
 from loopsched.codegen.layout import Layout, Origin
 from loopsched.codegen.plan import Plan, chunks, cut, inner_sizes, length, merged_step, runs
 from loopsched.codegen.register_tile import Live, Tiles
@@ -39,7 +41,8 @@ class Engine(Layout):
     def write(self) -> None:
         """Write the function ``<name>(left, right, out, work, first, last)``: some of the jobs."""
         text, plan = self.text, self.plan
-        tiles, written = Tiles(self), dict[Live, dict[int, str]]()
+        tiles = DotTiles(self) if plan.sums_in_lanes else Tiles(self)
+        written = dict[Live, dict[int, str]]()
         for rows in () if self.only_packs else self.row_chunks:
             for cols in self.col_chunks:
                 self._write_block(rows, cols, tiles, written)
@@ -298,9 +301,17 @@ class Engine(Layout):
                 place = text.at(there, text.mul(along.index, pitch), text.element)
                 text.store_one(place, value, text.element)
 
-    def _square(self, source: str, target: str, at: Number, sizes: tuple[int, int, int]) -> None:
-        """Transpose some points of the sum for some columns of a panel."""
-        text, element, (width, pitch, step) = self.text, self.task.right.element, sizes
+    def _square(
+        self,
+        source: str,
+        target: str,
+        at: Number,
+        sizes: tuple[int, int, int],
+        of: Element | None = None,
+    ) -> None:
+        """Transpose some points of the sum for some columns of a panel, or of rows for some."""
+        text, (width, pitch, step) = self.text, sizes
+        element = of or self.task.right.element
         source = text.at(source, at, element)
         target = text.at(target, text.mul(at, pitch), text.element)
         values = [text.load(text.at(source, one * step, element), element) for one in range(width)]
@@ -320,6 +331,9 @@ class Engine(Layout):
         dims = inner_sizes(task, plan.rows, chunk)
         if not self.is_left_panel:
             pitch = self.left_pitch()
+            if self._is_left_turned(length(dims)):
+                self._write_turned_left(chunk, length(dims), pitch)
+                return
             if self.is_left_wide:
                 spans = [*self._sum_dims(pitch), *spans_of(dims, 1)]
             else:
@@ -333,6 +347,33 @@ class Engine(Layout):
             lane = Span(Flat("lane", step), high, 1)
             parts.append([place, panels, *self._sum_dims(high), lane])
         self._write_pack("left", chunk, parts)
+
+    def _is_left_turned(self, n_rows: int) -> bool:
+        """Whether packing rows for lanes that hold points of the sum transposes squares of both."""
+        left, rows = self.task.left, inner_sizes(self.task, self.plan.rows, self.row_chunks[0])
+        _, *sums = chunks(self.task, self.plan.sums)
+        least = min(filter(None, sums)) * length(self.sum_inner[1:])
+        return (
+            self.plan.sums_in_lanes
+            and not left.guards
+            and min(n_rows, least) >= self.lanes
+            and merged_step(left, rows) == 1
+            and merged_step(left, self.sum_inner) is not None
+        )
+
+    def _write_turned_left(self, chunk: int, n_rows: int, pitch: int) -> None:
+        """Write a copy of squares that are transposed in registers; the last overlap others."""
+        text, left, lanes = self.text, self.task.left, self.lanes
+        step = merged_step(left, self.sum_inner) or 0
+        with text.function(f"{self.name}_pack_left_{chunk}", ("source", "target"), ("count",)):
+            run = text.mul(text.argument("count"), length(self.sum_inner[1:]))
+            with text.loop(0, run, lanes) as along:
+                at = text.least(along.index, text.add(run, -lanes))
+                source = text.at(text.argument("source"), text.mul(at, step), left.element)
+                target = text.at(text.argument("target"), at, text.element)
+                with text.loop(0, n_rows, lanes) as across:
+                    row = text.least(across.index, n_rows - lanes)
+                    self._square(source, target, row, (lanes, pitch, step), left.element)
 
     def _write_pack(self, side: str, chunk: int, parts: Sequence[Sequence[Span]]) -> None:
         text = self.text

@@ -138,7 +138,7 @@ class Layout:
     def is_left_panel(self) -> bool:
         """Whether the left operand is packed by tiles of rows: its rows are contiguous."""
         inner = [dim for dim, size in self.sum_inner if size > 1]
-        if not inner or self.task.left.step(inner[-1]) == 1:
+        if self.plan.sums_in_lanes or not inner or self.task.left.step(inner[-1]) == 1:
             return False
         is_one = merged_step(self.task.left, self.rows) is not None
         guards = self.task.left.guards
@@ -149,7 +149,7 @@ class Layout:
         """Whether the left operand is packed with all rows of a block side by side."""
         rows = [dim for dim, size in inner_sizes(self.task, self.plan.rows, 2) if size > 1]
         sums = [dim for dim, size in self.sum_inner if size > 1]
-        if self.is_left_panel or not rows:
+        if self.plan.sums_in_lanes or self.is_left_panel or not rows:
             return False
         left = self.task.left
         return not sums or abs(left.step(rows[-1])) < abs(left.step(sums[-1]))

@@ -61,6 +61,9 @@ class Plan(NamedTuple):
         Whether a window slides over planes instead (`Window`): columns are
         the rows of a plane and what lies across, ``tile_rows`` of its rows
         are a tile.
+    sums_in_lanes : bool
+        Whether lanes hold points of the sum (`DotTiles`): both operands are contiguous along
+        it, and each sum of a tile is a vector whose lanes are added up at its end.
     """
 
     batch: tuple[str, ...]
@@ -74,6 +77,7 @@ class Plan(NamedTuple):
     packs_right: bool = True
     is_right_given: bool = False
     slides: bool = False
+    sums_in_lanes: bool = False
 
 
 def listed(values: Sequence[Any]) -> Plan:

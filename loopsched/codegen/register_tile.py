@@ -20,7 +20,7 @@ KEPT_BYTES = 8192
 """Rows of a block that are no more are found in L1 again: asking for them only takes time."""
 
 
-class _Level(NamedTuple):
+class Level(NamedTuple):
     """A loop of a sum: steps (None: as many as are asked for), and how both operands move."""
 
     size: int | None
@@ -138,7 +138,7 @@ class Tiles:
             for at in range(self.layout.task.size(dim))
         )
 
-    def levels(self, rows: int) -> tuple[tuple[_Level, ...], int]:
+    def levels(self, rows: int) -> tuple[tuple[Level, ...], int]:
         """Give the loops of the sum of a tile of so many rows, outermost first.
 
         And the steps of the outermost, of which tiles are told how many there are, for each
@@ -146,28 +146,28 @@ class Tiles:
         """
         layout, plan, task = self.layout, self.layout.plan, self.layout.task
         guarded = {*self.cut_guards, *self.row_guards, *self.col_guards}
-        found: list[_Level] = []
+        found: list[Level] = []
         run = scale = 1
         pitch = rows if layout.is_left_panel else layout.left_pitch() if layout.is_left_wide else 1
         for number, (dim, size) in reversed(list(enumerate(layout.sum_inner))):
             left = run * pitch if plan.packs_left else task.left.step(dim)
             right = run * self.pitch if plan.packs_right else task.right.step(dim)
             if number == 0 or size > 1 or dim in guarded:
-                found.append(_Level(None if number == 0 else size, left, right, dim))
+                found.append(Level(None if number == 0 else size, left, right, dim))
             run *= size
-        merged: list[_Level] = []
+        merged: list[Level] = []
         for level in found:
-            below, far, wide, dim = merged[0] if merged else _Level(None, 0, 0)
+            below, far, wide, dim = merged[0] if merged else Level(None, 0, 0)
             is_apart = bool(guarded & {level.dim, dim})
             moves = level.left, level.right
             if below is None or is_apart or moves != (far * below, wide * below):
                 merged.insert(0, level)
             elif level.size is None:
                 scale = below
-                merged[0] = _Level(None, far, wide)
+                merged[0] = Level(None, far, wide)
             else:
-                merged[0] = _Level(below * level.size, far, wide)
-        return tuple(merged) or (_Level(1, 0, 0),), scale
+                merged[0] = Level(below * level.size, far, wide)
+        return tuple(merged) or (Level(1, 0, 0),), scale
 
     @property
     def scale(self) -> int:
@@ -196,7 +196,6 @@ class Tiles:
             row, col = text.argument("row"), text.argument("col")
             n = -(-cols // text.lanes)
             lefts = self._lefts(row, rows)
-            right = self._right(col)
             out = text.argument("out")
             outs = [] if is_apart else self.out_rows.of(text, out, row, rows, self._out)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
@@ -214,8 +213,7 @@ class Tiles:
             elif not is_apart:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
                 self._ask(outs, rows, levels)
-            zeros = [text.zero()] * (rows * n)
-            totals = self._sum(levels, _At(lefts, right), zeros, range(rows))
+            totals = self._totals(lefts, col, cols)
             if is_direct:
                 self._finish(outs, totals, n)
             elif not is_apart:
@@ -248,11 +246,17 @@ class Tiles:
             found.append(masks)
         return found
 
+    def _totals(self, lefts: Sequence[Place], col: Number, _: int) -> list[str]:
+        """Write the sums of a tile, row by row; columns are lanes."""
+        (rows, n), (levels, _) = self.shape, self.levels(self.shape[0])
+        zeros = [self.text.zero()] * (rows * n)
+        return self._sum(levels, _At(list(lefts), self._right(col)), zeros, range(rows))
+
     @property
     def _out(self) -> Element:
         return self.layout.task.out.element
 
-    def _ask(self, outs: list[Place], run: int, levels: Sequence[_Level]) -> None:
+    def _ask(self, outs: list[Place], run: int, levels: Sequence[Level]) -> None:
         """Ask for the lines that a tile will write: a run at each step of its sum, if they do."""
         (first, start), *others = outs
         step = others[0][1] - start if others and others[0][0] == first else 0
@@ -273,7 +277,7 @@ class Tiles:
         """
         return self.text.lanes * self.text.element.n_bytes >= LINE
 
-    def _steps(self, levels: Sequence[_Level]) -> int:
+    def _steps(self, levels: Sequence[Level]) -> int:
         """Say how many steps the outermost loop of a sum has at least; 0: nobody knows."""
         outermost, *inner = levels
         if outermost.dim in {*self.cut_guards, *self.live, *self.col_guards}:
@@ -281,7 +285,7 @@ class Tiles:
         size = min(self._counts(outermost))
         return size if inner else size // self.unroll
 
-    def _counts(self, level: _Level) -> list[int]:
+    def _counts(self, level: Level) -> list[int]:
         """List how many steps a loop of a sum may have."""
         if level.size is not None:
             return [level.size]
@@ -333,7 +337,7 @@ class Tiles:
 
     def _sum(
         self,
-        levels: Sequence[_Level],
+        levels: Sequence[Level],
         at: _At,
         totals: list[str],
         rows: Sequence[int],
@@ -447,7 +451,7 @@ class Tiles:
         first = LINE // element.n_bytes - 1  # this tile has read the line before
         self._fetch((pointer, behind + self.next_rows), last, element, first=first)
 
-    def _fetch_below(self, at: _At, down: _Level, *across: _Level) -> None:
+    def _fetch_below(self, at: _At, down: Level, *across: Level) -> None:
         """Ask for what the window of a tile meets first where the next row of blocks begins."""
         task, plan, guard = self.layout.task, self.layout.plan, self.cut_guards[down.dim][0]
         if guard in task.left.guards:

@@ -252,11 +252,35 @@ class Writer(ABC):
         return self.mixed(one, other, range(start, start + step * self.lanes, step))
 
     def transposed(self, values: Sequence[str]) -> list[str]:
-        """Turn as many vectors as they have lanes into those of their first, second, ... lanes.
+        """Turn as many vectors as they have lanes into those of their first, second, ... lanes."""
+        lanes, made = self.lanes, list(values)
+        for number, (apart, sides) in enumerate(self._exchanges()):
+            if number:
+                made = [self.fenced(one) for one in made]
+            for one in (one for one in range(lanes) if not one & apart):
+                pair = made[one], made[one + apart]
+                made[one], made[one + apart] = (self.mixed(*pair, side) for side in sides)
+        return made
+
+    def added_up(self, values: Sequence[str]) -> str:
+        """Give the vector of the sums of the lanes of each of some vectors; others are 0."""
+        made: list[str | None] = [*values, *[None] * (self.lanes - len(values))]
+        for apart, sides in self._exchanges():
+            for one in (one for one in range(self.lanes) if not one & apart):
+                pair = made[one], made[one + apart]
+                if any(pair):
+                    full = [each or self.zero() for each in pair]
+                    first, second = (self.mixed(full[0], full[1], side) for side in sides)
+                    made[one] = self.plus(first, second)
+                made[one + apart] = None
+        return made[0] or self.zero()
+
+    def _exchanges(self) -> list[tuple[int, list[list[int]]]]:
+        """List the steps that turn vectors: how far apart pairs are, and which lanes both take.
 
         Groups of lanes are mixed inside, then exchanged: each step is an instruction of x86-64.
         """
-        lanes, made = self.lanes, list(values)
+        lanes = self.lanes
         group = min(lanes, GROUP_BYTES // self.element.n_bytes)
         half, starts = group // 2, range(0, lanes, group)
         inside = [
@@ -268,14 +292,7 @@ class Writer(ABC):
             for odd in (0, group)
         ]
         steps = [(half >> n, inside) for n in range(half.bit_length())]
-        steps += [(group << n, across) for n in range((lanes // group).bit_length() - 1)]
-        for number, (apart, sides) in enumerate(steps):
-            if number:
-                made = [self.fenced(one) for one in made]
-            for one in (one for one in range(lanes) if not one & apart):
-                pair = made[one], made[one + apart]
-                made[one], made[one + apart] = (self.mixed(*pair, side) for side in sides)
-        return made
+        return steps + [(group << n, across) for n in range((lanes // group).bit_length() - 1)]
 
     def fenced(self, value: str) -> str:
         """Keep a compiler from looking through a value."""

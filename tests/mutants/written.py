@@ -60,6 +60,54 @@ _engine.broken(
     _RANDOM,
 )
 
+_DOTS = "test_codegen.py::test_sums_in_lanes_compute_random_kernels"
+_dots = In("codegen/dot_tile.py", "test_plans.py")
+_dots.broken(
+    "dot-rest-is-whole",
+    "the last points of a sum are read with all lanes",
+    "mask = text.lanes_inside(0, 1, text.add(stop, text.mul(whole, -1)))",
+    "mask = None",
+    "::test_all_kinds_of_plans[vector]",
+)
+_dots.broken(
+    "dot-lines-not-turned",
+    "rows that lie side by side are written as columns",
+    "lines = [list(one) for one in zip(*lines, strict=True)]",
+    "lines = lines[:]",
+    "::test_all_kinds_of_plans[deep]",
+)
+_dots.broken(
+    "dot-levels-of-one-step",
+    "a sum of several dimensions has the steps of its first",
+    "return (Level(None, 1, 1),), length(self.layout.sum_inner[1:])",
+    "return (Level(None, 1, 1),), 1",
+    _DOTS,
+)
+_dots.broken(
+    "dot-packed-as-stored",
+    "packed rows are read as the type that they were stored in",
+    "text, (of_left, of_right), made = self.text, self._elements(), list(totals)",
+    "text, of_left, made = self.text, self.layout.task.left.element, list(totals)\n"
+    "        of_right = self.layout.task.right.element",
+    _DOTS,
+)
+_added = In("codegen/writer.py", "test_codegen.py")
+_added.broken(
+    "added-first-half",
+    "of lanes that are added up some count twice",
+    "first, second = (self.mixed(full[0], full[1], side) for side in sides)",
+    "first, second = (self.mixed(full[0], full[1], sides[0]) for side in sides)",
+    "::test_sums_in_lanes_compute_random_kernels",
+)
+_turned = In("codegen/engine.py", "test_plans.py")
+_turned.broken(
+    "turned-left-apart",
+    "the last square of a sum is copied to where none was cut short",
+    'target = text.at(text.argument("target"), at, text.element)',
+    'target = text.at(text.argument("target"), along.index, text.element)',
+    "::test_all_kinds_of_plans[deep]",
+)
+
 _WIDE = "test_plans.py::test_all_kinds_of_plans[wide]"
 _tile = In("codegen/register_tile.py", "test_codegen.py")
 _tile.broken(
@@ -532,6 +580,18 @@ _c.broken(
 
 WRITTEN = tuple(
     mutant
-    for file in (_engine, _tile, _layout, _copying, _window, _general, _llvm, _c)
+    for file in (
+        _engine,
+        _tile,
+        _dots,
+        _added,
+        _turned,
+        _layout,
+        _copying,
+        _window,
+        _general,
+        _llvm,
+        _c,
+    )
     for mutant in file.mutants
 )
