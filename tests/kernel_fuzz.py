@@ -112,7 +112,7 @@ def draw_affine(draw: random.Random) -> Problem:
         left = draw.sample(dims, draw.randint(0, len(dims)))
         axes = []
         while left:
-            n_terms = draw.randint(1, min(2, len(left)))
+            n_terms = draw.randint(1, min(3, len(left)))
             terms = tuple((dim, draw.randint(1, 3)) for dim in left[:n_terms])
             last = sum(step * (sizes[dim] - 1) for dim, step in terms)
             before, after = draw.randint(0, min(2, last)), draw.randint(0, 2)

@@ -20,10 +20,28 @@ from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan, length, skips
 from loopsched.codegen.reference import reference
 from loopsched.codegen.shares import SPEEDS, slowest_share
+from loopsched.problems.problem import Axis, Tensor
 
 CORE = core_of(load_arch("host"), 4)[0]
 CHANNELS = {"c": 5, "k": 37, "n": 2}
+
+
+def blocked(k: int, blocks: int, width: int, c: int) -> Problem:
+    """Make a padded convolution of one axis, whose points are walked in blocks."""
+    window = Axis((("A", width), ("Q", 1), ("S", 1)), -1, blocks * width)
+    single = {dim: Axis(((dim, 1),)) for dim in "KAQCS"}
+    tensors = (
+        Tensor("input", (single["C"], window)),
+        Tensor("weight", tuple(map(single.__getitem__, "KCS"))),
+        Tensor("output", tuple(map(single.__getitem__, "KAQ"))),
+    )
+    sizes = ("K", k), ("A", blocks), ("Q", width), ("C", c), ("S", 3)
+    return Problem("blocked", sizes, tensors, "output")
+
+
 PROBLEMS = {
+    "blocked": blocked(4, 2, 32, 3),
+    "blocked-rows": blocked(16, 3, 17, 3),
     "wide": conv2d(**CHANNELS, h=5, w=53, r=3, s=4, stride=(2, 1), padding=(1, 1, 2, 3)),
     "padded": conv2d(**CHANNELS, h=9, w=17, r=3, s=3, padding=1),
     "strided": conv2d(**CHANNELS, h=9, w=18, r=3, s=3, stride=2, padding=1),

@@ -148,8 +148,8 @@ def skips(task: Contraction, plan: Plan, side: str = "left") -> bool:
     """Whether tiles that read an operand in place can leave out what its guards refuse.
 
     Each guard sees one dimension of the sum, and of what is tiled either none of a block
-    (then that dimension's loop is cut) or only one, and that dimension is unrolled: each step
-    has its own rows, if they are whole in a block, or its own mask for columns.
+    (then that dimension's loop is cut) or only one and nothing else: that dimension is unrolled,
+    and each step has its own rows, if they are whole in a block, or its own mask for columns.
     """
     seen: set[str] = set()
     if side == "left":
@@ -164,7 +164,8 @@ def skips(task: Contraction, plan: Plan, side: str = "left") -> bool:
         if len(sums) != 1 or sums & seen or not sums <= set(plan.sums.inner[1:]):
             return False
         seen |= sums
-        if tiled and not can_be_tiled:
+        outer = [dim for dim in dims - sums - tiled if task.size(dim) > 1]
+        if tiled and (outer or not can_be_tiled):
             return False
         if not tiled and guard.step(*sums) < 1:
             return False
