@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from itertools import chain
 from statistics import fmean
 
 import pytest
 
-from loopsched import Problem, batched_gemm, conv2d, gemm, load_arch
+from loopsched import Problem, batched_gemm, conv2d, gemm, kernel_schedules, load_arch
 from loopsched.codegen.choose import Ranking, core_of, ranked, tiled
 from loopsched.codegen.contraction import Operand, contractions
 from loopsched.codegen.cost import NARROW_WAIT, Core, Model
@@ -17,6 +18,7 @@ from loopsched.codegen.element import BF16, FP32
 from loopsched.codegen.plan import Plan, Walk
 
 CORE = Core(16, 32, 1, 4, 1, 32 * 1024, 1024 * 1024, 1e9)
+SERVER = core_of(load_arch("epyc_9654"), 4)[0]
 SIZES = {"m": 70, "n": 100, "k": 60}
 WIDE = {"epyc_9654": math.inf, "apple_m1": math.inf, "epyc_9755": 64.0, "xeon_8480": 48.0}
 
@@ -318,3 +320,64 @@ def test_loads_hold_up_two_multiply_adds_a_cycle() -> None:
 def test_lines_from_l2_are_waited_for_by_wide_cores_only() -> None:
     rates = {name: core_of(load_arch(name), 4)[0].wide_l2_rate for name in WIDE}
     assert rates == WIDE
+
+
+@pytest.mark.parametrize(
+    ("problem", "along"),
+    [
+        (gemm(m=1, n=2048, k=2048, transpose_b=True), "K"),
+        (gemm(m=1, n=2048, k=2048), "N"),
+        (gemm(m=49, n=512, k=2048, transpose_b=True), "K"),
+        (conv2d(n=1, c=2048, k=512, h=7, w=7, r=1, s=1), "C"),
+        (conv2d(n=1, c=64, k=64, h=56, w=56, r=1, s=1), "Q"),
+    ],
+    ids=lambda one: one.name if isinstance(one, Problem) else "",
+)
+def test_what_lies_along_the_sum_is_not_packed_for_few_rows(problem: Problem, along: str) -> None:
+    (found,) = kernel_schedules(problem, "epyc_9654", threads=1)
+    packed = {one.packs for one in found.loops} - {""}
+    assert found.vector == along
+    assert not packed & {"B", "weight"}
+
+
+def test_runs_of_many_rows_are_far_and_those_of_few_are_not() -> None:
+    """A tile of narrow columns reads a run of each row; few rows go on in the next tile."""
+    (task,) = contractions(gemm(m=1, n=4096, k=4096))
+    rows, cols = Walk(("M",), 0, 1), Walk(("N",), 0, 4096)
+    counted = {
+        depth: Model(task, SERVER).counts(
+            Plan((), rows, cols, Walk(("K",), 0, depth), 1, 96, packs_right=False)
+        )
+        for depth in (16, 512)
+    }
+    lines = 4096 * 4096 * 4 / 64
+    deep, flat = counted[512], counted[16]
+    assert (flat["far_dram"], flat["leap_dram"]) == (0, 0)
+    assert flat["read_dram"] == pytest.approx(lines, rel=0.05)
+    assert deep["far_dram"] == pytest.approx(lines, rel=0.2)
+    assert deep["leap_dram"] == pytest.approx(4096 * 4096 / 96, rel=0.05)
+
+
+def test_tiles_of_padded_images_pay_for_masks_and_loops_over_taps() -> None:
+    (task,) = contractions(conv2d(n=1, c=8, k=16, h=64, w=64, r=3, s=3, padding=1))
+    one = task.swapped() if task.left.guards else task
+    (found, *_) = (
+        each
+        for each in dict.fromkeys(chain(*tiled(one, SERVER, None)))
+        if not (each.packs_left or each.packs_right or each.sums_in_lanes)
+        and (each.tile_rows, each.tile_cols, each.sums.block) == (4, 64, 8)
+    )
+    counts = Model(one, SERVER).counts(found)
+    assert counts["mask"] == counts["tile"] == 64 * 4
+    assert counts["limit"] == pytest.approx(64 * 4 * 8)
+
+
+def test_rows_in_one_set_of_l1_push_each_other_out() -> None:
+    def clash(n_cols: int, k: int) -> float:
+        (task,) = contractions(gemm(m=1, n=512, k=k, transpose_b=True))
+        walks = Walk(("M",), 0, 1), Walk(("N",), 0, 512), Walk(("K",), 0, k)
+        found = Plan((), *walks, 1, n_cols, packs_right=False, sums_in_lanes=True)
+        return Model(task, SERVER).counts(found)["clash"]
+
+    assert clash(16, 1024) == 512 * 1024 / 16
+    assert clash(8, 1024) == clash(16, 1040) == 0

@@ -25,88 +25,65 @@ from loopsched.codegen.plan import (
 from loopsched.codegen.shares import row_parts, slowest_share
 from loopsched.codegen.window import KEPT_TAPS, strip_vectors
 
-# Cycles for one of each, fitted on a Zen 4 core (docs/running.md says to what).  A line is
-# counted where it comes from: L1 costs nothing, `_l2` is L2, `_l3` the last cache.
-COSTS = {
-    "issue": 1.01,  # cycle in which multiply-adds or loads are issued
-    "latency": 0.88,  # cycle of a chain of sums that is too short
-    "spread": 0.04,  # element of the left operand that several vectors of a tile are multiplied by
-    "tile": 2.7,  # register tile begun
-    "sum": 1.1,  # vector of sums read or written
-    "dot": 3.0,  # vector of sums whose lanes are added up
-    "masked": 0.57,  # the same where it is part of a vector
-    "square": 1.7,  # square of sums that is transposed to be written across
-    "turn": 2.3,  # vector of sums written across
-    "scatter": 3.5,  # sum written by itself
-    "cross": 0.0,  # vector read in place that lies in two lines
-    "near": 0.23,  # line of the right operand from L2
-    "rise": 0.3,  # line of the left operand from L2
-    "many": 0.75,  # the same where a tile has more rows than L1 follows, or many packed ones
-    "clash": 4.5,  # line of the left operand lost to others of its set while it is read
-    "page": 0.6,  # page that a tile reads, where they are more than a core follows
-    "touch": 0.49,  # line of the output that a tile finds in L2
-    "crowd": 3.9,  # line of the output lost to others of its set before it is written
-    "burst": 4.0,  # line of a tile outside L2 that it writes after those that stores can wait with
-    "streams": 5.0,  # row of a tile written where a block has many rows of a large output
-    "read_l3": 2.0,  # line of an operand, in order
-    "read_dram": 34.0,
-    "start_l3": 0.0,  # run of such lines; not fitted on Zen 4, nor is `cross`
-    "start_dram": 0.0,
-    "far_l3": 3.0,  # line of an operand that lies far from the one before
-    "far_dram": 46.0,
-    "ahead_l3": 25.0,  # line that is asked for before it is needed
-    "ahead_dram": 21.0,
-    "write_l2": 0.79,  # line of the output written for the first time
-    "write_l3": 6.0,
-    "write_dram": 12.0,
-    "again_l2": 0.85,  # line of the output that is added to
-    "again_l3": 2.0,
-    "again_dram": 35.0,
-    "pack_l3": 3.5,  # line of a packed block written that L2 does not hold
-    "pack_dram": 11.0,
-    "spill_l3": 0.98,  # vector of such a block read
-    "spill_dram": 9.8,
-    "copy": 3.0,  # vector copied into a packed block
-    "run": 2.4,  # run of a copy
-    "gather": 2.9,  # element copied by itself
-    "apart": 5.9,  # vector of every second element copied
-    "transpose": 180.0,  # square that a copy transposes
-    "edge": 30.0,  # tile of a window at the edge of its plane
-    "strip": 5.0,  # rows of a plane that the same rows of a strip meet, begun
-    "pass": 1.5,  # line that a window reads or writes outside L2
+# Cycles for one of each on three kinds of cores (docs/running.md says to what they were fitted):
+# Zen 4; cores that multiply two vectors of 64 bytes in a cycle, so that less hides behind that
+# (Emerald Rapids); those with the vectors of 32 bytes of AVX2 (Zen 3).  A line is counted where it
+# comes from: L1 costs nothing, `_l2` is L2, `_l3` the last cache.
+_TABLE = {
+    "issue": (0.99, 1.01, 1.2),  # cycle in which multiply-adds or loads are issued
+    "latency": (0.35, 0.88, 0.35),  # cycle of a chain of sums that is too short
+    "spread": (0.05, 0.12, 0.04),  # element that several vectors of a tile are multiplied by
+    "tile": (3.2, 2.7, 2.7),  # register tile begun
+    "limit": (0.1, 0.0, 0.0),  # loops over taps inside an image, begun
+    "mask": (20.0, 20.0, 20.0),  # tile that reads a padded image in place: masks at its edges
+    "sum": (1.6, 1.1, 2.0),  # vector of sums read or written
+    "masked": (0.67, 0.57, 0.57),  # the same where it is part of a vector
+    "dot": (2.5, 3.0, 3.0),  # vector of sums whose lanes are added up
+    "square": (1.7, 1.7, 1.7),  # square of sums that is transposed to be written across
+    "turn": (5.0, 4.6, 5.0),  # vector of sums written across
+    "scatter": (3.4, 3.5, 10.0),  # sum written by itself
+    "cross": (0.0, 1.0, 2.0),  # vector read in place that lies in two lines
+    "near": (0.24, 0.23, 0.23),  # line of the right operand from L2
+    "rise": (0.25, 0.3, 0.7),  # line of the left operand from L2
+    "many": (0.48, 0.9, 0.75),  # the same where a tile has `MANY_ROWS`, or many packed ones
+    "clash": (4.5, 4.5, 4.5),  # line of an operand lost to others of its set while it is read
+    "page": (0.26, 0.6, 0.6),  # page that a tile reads, beyond `MANY_PAGES`
+    "touch": (0.51, 0.49, 0.49),  # line of the output that a tile finds in L2
+    "crowd": (2.3, 3.9, 3.9),  # line of the output lost to others of its set
+    "burst": (4.0, 4.0, 4.0),  # line outside L2 that a tile writes beyond `MOST_WAITING`
+    "streams": (3.4, 5.0, 5.0),  # row of a tile where blocks write many rows of a large output
+    "read_l3": (0.98, 2.0, 2.0),  # line of an operand, in order
+    "read_dram": (5.8, 34.0, 34.0),
+    "start_l3": (0.0, 0.0, 40.0),  # run of such lines
+    "start_dram": (0.0, 0.0, 60.0),
+    "far_l3": (0.9, 9.0, 6.0),  # line of an operand that lies far from the one before
+    "far_dram": (11.0, 46.0, 46.0),
+    "leap_l3": (1.9, 0.0, 0.0),  # run of such lines of the right operand
+    "leap_dram": (8.0, 0.0, 0.0),
+    "ahead_l3": (17.0, 6.0, 6.0),  # line that is asked for before it is needed
+    "ahead_dram": (16.0, 21.0, 10.0),
+    "write_l2": (1.0, 0.79, 0.79),  # line of the output written for the first time
+    "write_l3": (2.0, 6.0, 6.0),
+    "write_dram": (7.2, 12.0, 12.0),
+    "again_l2": (0.84, 0.85, 0.85),  # line of the output that is added to
+    "again_l3": (2.2, 2.0, 5.0),
+    "again_dram": (19.0, 35.0, 35.0),
+    "pack_l3": (4.1, 30.0, 16.0),  # line of a packed block written that L2 does not hold
+    "pack_dram": (11.0, 11.0, 11.0),
+    "spill_l3": (0.77, 3.5, 0.98),  # vector of such a block read
+    "spill_dram": (9.8, 9.8, 35.0),
+    "copy": (4.6, 8.0, 3.0),  # vector copied into a packed block
+    "run": (2.3, 2.4, 2.4),  # run of a copy
+    "gather": (2.4, 2.9, 2.9),  # element copied by itself
+    "apart": (6.0, 5.9, 5.9),  # vector of every second element copied
+    "transpose": (110.0, 180.0, 80.0),  # square that a copy transposes
+    "edge": (30.0, 30.0, 30.0),  # tile of a window at the edge of its plane
+    "strip": (5.0, 5.0, 5.0),  # rows of a plane that the same rows of a strip meet, begun
+    "pass": (1.5, 1.5, 1.5),  # line that a window reads or writes outside L2
 }
-WIDE_COSTS = COSTS | {
-    "spread": 0.12,
-    "turn": 4.6,
-    "cross": 1.0,
-    "many": 0.9,
-    "far_l3": 9.0,
-    "ahead_l3": 6.0,
-    "pack_l3": 30.0,
-    "spill_l3": 3.5,
-    "copy": 8.0,
-}
-"""The same where two vectors of 64 bytes are multiplied in a cycle, so that less hides behind
-that; fitted on an Emerald Rapids core, those of packing to 18 problems, others to 83."""
-NARROW_COSTS = COSTS | {
-    "issue": 1.2,
-    "latency": 0.35,
-    "sum": 2.0,
-    "turn": 5.0,
-    "scatter": 10.0,
-    "cross": 2.0,
-    "rise": 0.7,
-    "start_l3": 40.0,
-    "start_dram": 60.0,
-    "far_l3": 6.0,
-    "ahead_l3": 6.0,
-    "ahead_dram": 10.0,
-    "again_l3": 5.0,
-    "pack_l3": 16.0,
-    "spill_dram": 35.0,
-    "transpose": 80.0,
-}
-"""The same with the vectors of 32 bytes of AVX2, fitted to 123 problems on a Zen 3 core."""
+COSTS, WIDE_COSTS, NARROW_COSTS = (
+    {name: of[core] for name, of in _TABLE.items()} for core in range(3)
+)
 NARROW_WAIT = 2
 """Cycles by which chains of sums are felt there before they are too short."""
 CROSSING = 0.9
@@ -131,6 +108,8 @@ MOST_WAITING = 16
 """Lines that a tile writes while the next one already multiplies."""
 MANY_STREAMS = 48
 """So many rows of the output that a block writes in turn are not foreseen."""
+MOST_FOLLOWED = 16
+"""So many runs that go on in the next tile are foreseen by hardware."""
 SHORT_RUN = 512
 """Runs of fewer bytes, half a page apart, are not foreseen by hardware."""
 FULL = 0.75, 0.8, 0.5
@@ -248,6 +227,7 @@ class Model:
         lanes = [dim for dim, step in task.right.steps if step == 1]  # vectors are whole
         cut = [one for one in task.right.guards if not any(map(one.step, lanes))]
         self._real = tuple(math.prod(map(self._inside, one)) for one in (task.left.guards, cut))
+        self._split = tuple(map(self._in_two_lines, (task.left, task.right)))
         self._sizes = {one.name: self._bytes(one) for one in task.operands}
         sizes = core.l1_bytes, core.l2_bytes, core.last_bytes
         self._full = tuple(share * size for share, size in zip(FULL, sizes, strict=True))
@@ -377,7 +357,7 @@ class Model:
         Lines that come from L2 while it multiplies keep L1 from giving loads.
         """
         if plan.sums_in_lanes:
-            return self._dot_pace(tall, vectors, lines)
+            return self._dot_pace((tall, vectors), plan.packs_left, lines)
         core, packs = self.core, (plan.packs_left, plan.packs_right)
         real = math.prod(
             one for one, is_packed in zip(self._real, packs, strict=True) if not is_packed
@@ -386,10 +366,13 @@ class Model:
         issue = real * max(tall * vectors / core.fma_per_cycle, loads)
         return issue, max(0.0, self._latency - issue)
 
-    def _dot_pace(self, tall: int, wide: int, lines: float) -> tuple[float, float]:
-        """Give the same where lanes hold points of the sum, which all read vectors."""
-        core = self.core
-        loads = (tall + wide) / core.load_per_cycle + lines * core.lanes * LINE / core.wide_l2_rate
+    def _dot_pace(
+        self, tile: tuple[int, int], packs_left: bool, lines: float
+    ) -> tuple[float, float]:
+        """Give the same where lanes hold points of the sum; vectors in two lines take two loads."""
+        core, (tall, wide), (left, right) = self.core, tile, self._split
+        loads = (tall * (1 + left * (not packs_left)) + wide * (1 + right)) / core.load_per_cycle
+        loads += lines * core.lanes * LINE / core.wide_l2_rate
         issue = max(tall * wide / core.fma_per_cycle, loads)
         return issue / core.lanes, max(0.0, self._latency - issue) / core.lanes
 
@@ -761,6 +744,13 @@ class Model:
         n_inside = (LINE - self.core.lanes * size) // step + 1
         return 1 - n_inside * step / LINE
 
+    def _in_two_lines(self, operand: Operand) -> float:
+        """Say which share of vectors along the sum lie in two lines, wherever rows begin."""
+        size, sums = self.element_bytes, {*self._sums}
+        steps = [step * size for dim, step in operand.steps if dim not in sums and step]
+        is_even = all(step % LINE == 0 for step in steps)
+        return 0.0 if is_even else min(1.0, (self.core.lanes - 1) * size / LINE)
+
     def _left_tile(self, plan: Plan, block: _Block, tall: int) -> Footprint:
         if plan.packs_left:
             n_bytes = tall * block.points[2] * self.element_bytes
@@ -798,9 +788,11 @@ class Model:
             found["cross"] += times * n_tall * block.points[2] * vectors * self._crossing
         if not plan.packs_right and wide == min(plan.tile_cols, n_cols):
             source = self.footprint(task.right, block.cols + block.sums)
-            is_far = wide * self.element_bytes < SHORT_RUN and source.is_apart
+            is_far = panel.is_far and block.points[2] > MOST_FOLLOWED
             lines = self._shared_lines(plan, source, block.sums) * block.times / n_row_blocks
             self._take(found, "far" if is_far else "read", self._home, lines)
+            if is_far:
+                self._take(found, "leap", self._home, lines * LINE / panel.run_bytes)
         outside = panel.lines * (first >= 1), panel.lines * (level >= 1)
         return tile.pages + (0 if plan.packs_right else panel.pages), outside
 
@@ -813,7 +805,7 @@ class Model:
         outside: tuple[int, float, tuple[float, float]],
     ) -> None:
         """Count what the register tiles of a width do."""
-        (wide, n_wide), (level, pages, (fresh, again)) = part, outside
+        task, (wide, n_wide), (level, pages, (fresh, again)) = self.task, part, outside
         n_rows, _, depth = block.points
         vectors = self._vectors(plan, wide)
         each = block.times * n_wide
@@ -832,12 +824,29 @@ class Model:
             found["tile"] += n
             found["spread"] += n * depth * tall * self._spreads(plan, vectors)
             found["dot"] += n * tall * wide * plan.sums_in_lanes
+            found["limit"] += n * depth * self._limits(plan)
+            found["mask"] += n * bool(task.right.guards and not plan.packs_right)
             if level >= 1:
                 found[self._lift(plan, tall)] += n * left
             if pages > MANY_PAGES:
                 found["page"] += n * pages
-            found["clash"] += n * depth * self._clashes(plan, block.rows, tall)
+            clashes = self._clashes(plan, block.rows, tall)
+            if plan.sums_in_lanes:
+                clashes = self._dot_clashes(block.cols, wide)
+            found["clash"] += n * depth * clashes
             self._written(found, block, (tall, wide), n * (1 if block.counts[2] == 1 else 2))
+
+    def _limits(self, plan: Plan) -> float:
+        """Count for a point of the sum how often a tile begins its loops over taps."""
+        sides = (plan.packs_left, self.task.left), (plan.packs_right, self.task.right)
+        taps = [
+            self.task.size(dim)
+            for is_packed, operand in sides
+            for guard in (() if is_packed else operand.guards)
+            for dim, _ in guard.steps
+            if dim in plan.sums.dims
+        ]
+        return 1 / math.prod(taps) if taps else 0.0
 
     def _clashes(self, plan: Plan, rows: _Dims, tall: int) -> float:
         """Count the lines of a point of the sum that others of their sets push out of L1."""
@@ -846,6 +855,12 @@ class Model:
         step = abs(self.task.left.step(rows[-1][0])) * self.element_bytes
         spots = max(math.gcd(step, PAGE), LINE) / PAGE
         return tall / self.core.lanes * (step >= 1024 and tall * spots > self.core.ways)
+
+    def _dot_clashes(self, cols: _Dims, wide: int) -> float:
+        """Count the same where lanes hold points of the sum."""
+        step = abs(self.task.right.step(cols[-1][0])) * self.element_bytes if cols else LINE
+        spots = max(math.gcd(step, PAGE), LINE) / PAGE
+        return wide / self.core.lanes * (wide * spots > self.core.ways)
 
     def _written(self, found: Counts, block: _Block, tile: tuple[int, int], n: float) -> None:
         """Count how a tile's sums are written; and read, if they are twice as many."""
