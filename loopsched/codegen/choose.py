@@ -220,7 +220,7 @@ def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
     return walk._replace(block=min(size, -(-each // tile) * tile))
 
 
-FEW_ROWS = 16
+FEW_ROWS = 4
 """So few rows are multiplied while some of the right operand passes by."""
 FIRST_TILES, WIDE_TILES, ROUNDED_TILES = 4, 6, 12
 """So many register tiles of each way to cut and pack are tried first; more where lines from L2
@@ -372,7 +372,7 @@ def tiled(task: Contraction, core: Core, given: str | None) -> Iterator[list[Pla
     whole = cache(partial(_whole, task))
     tiles_of = cache(partial(_apart, task, register_tiles(core)))
     for plan in candidates(task):
-        if task.right.guards and not (plan.packs_right or core.has_masks):
+        if task.right.guards and not (plan.packs_right or core.masks_are_cheap):
             continue
         if plan.packs_right and task.right.name == given:
             plan = plan._replace(is_right_given=True)
