@@ -316,6 +316,12 @@ def test_windows_slide_where_that_is_fast_and_soon_compiled(
     (task,) = contractions(problem, {one.name: element for one in problem.tensors})
     both = task, task.swapped()
     assert [n for n in (1, 2, 4, 7) if any(window_plan(one, n, 16) for one in both)] == rows
+    problem = conv2d(
+        c=8, k=8, groups=8, h=112, w=112, r=3, s=3, stride=2, padding=1, pass_="backward_weights"
+    )  # two rows of the window meet no line of the image at taps that follow each other
+    (task,) = contractions(problem)
+    both = task, task.swapped()
+    assert [n for n in (1, 2, 4) if any(window_plan(one, n, 8) for one in both)] == [1]
     long = conv2d(c=8, k=8, groups=8, h=2, w=1000, r=2, s=500)  # 500 taps for each vector
     (task,) = contractions(long)
     assert not any(window_plan(one, 1, 16) for one in (task, task.swapped()))

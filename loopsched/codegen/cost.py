@@ -60,6 +60,8 @@ _TABLE = {
     "far_dram": (11.0, 46.0, 46.0),
     "leap_l3": (1.9, 0.0, 0.0),  # run of such lines of the right operand
     "leap_dram": (8.0, 0.0, 0.0),
+    "hop_l3": (12.0, 0.0, 0.0),  # run of a block that goes on in no other: less than a page
+    "hop_dram": (120.0, 0.0, 0.0),
     "ahead_l3": (17.0, 6.0, 6.0),  # line that is asked for before it is needed
     "ahead_dram": (16.0, 21.0, 10.0),
     "write_l2": (1.0, 0.79, 0.79),  # line of the output written for the first time
@@ -796,6 +798,8 @@ class Model:
             self._take(found, "far" if is_far else "read", self._home, lines)
             if is_far:
                 self._take(found, "leap", self._home, lines * LINE / panel.run_bytes)
+            elif source.is_apart and source.run_bytes < PAGE and block.points[2] > 1:
+                self._take(found, "hop", self._home, lines * LINE / source.run_bytes)
         outside = panel.lines * (first >= 1), panel.lines * (level >= 1)
         return tile.pages + (0 if plan.packs_right else panel.pages), outside
 

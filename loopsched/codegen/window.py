@@ -61,7 +61,10 @@ def window_plan(task: Contraction, rows: int, lanes: int) -> Plan | None:
         written = (2, 4, 12)[step - 1] * rows * taps * min(3, n_vectors) * min(3, n_tiles)
     else:
         wide = strip_vectors(task.size(across), rows, lanes)
-        written = (1, 6, 6)[step - 1] * rows**2 * task.size(sums[1]) * min(n_vectors, 3 * wide)
+        met = rows  # loops over lines; lines that rows meet in turn are written out
+        if rows > 1 and task.right.step(down) % (task.right.step(sums[0]) or 1):
+            met *= task.size(sums[0])
+        written = (1, 6, 6)[step - 1] * rows * met * task.size(sums[1]) * min(n_vectors, 3 * wide)
     if written > (MOST_WRITTEN if rows > 1 else 2 * MOST_WRITTEN):
         return None
     batch = tuple(dim for dim, _ in task.sizes if dim in task.out.dims - {down, across})
