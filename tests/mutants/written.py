@@ -73,7 +73,7 @@ _dots.broken(
     "dot-lines-not-turned",
     "rows that lie side by side are written as columns",
     "lines = [list(one) for one in zip(*lines, strict=True)]",
-    "lines = lines[:]",
+    "lines = [list(one)[::-1] for one in zip(*lines, strict=True)]",
     "::test_all_kinds_of_plans[deep]",
 )
 _dots.broken(

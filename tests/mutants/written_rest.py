@@ -484,7 +484,7 @@ _choose.broken(
     "each way is tried first with the register tiles that multiply slowest",
     "key=lambda one: one[0]) for",
     "key=lambda one: -one[0]) for",
-    "test_choose.py::test_what_is_tried_with_few_register_tiles_first",
+    "test_choose.py::test_several_register_tiles_are_tried_first",
 )
 _choose.broken(
     "choose-first-tiles-only",
