@@ -27,7 +27,8 @@ from loopsched import Problem, conv2d, gemm
 from loopsched.codegen.c_text import CText
 from loopsched.codegen.choose import candidates, ranked, register_tiles
 from loopsched.codegen.contraction import Contraction, Guard, Operand, contractions
-from loopsched.codegen.cost import Core, Model
+from loopsched.codegen.core import Core
+from loopsched.codegen.cost import Model
 from loopsched.codegen.described import of_plan
 from loopsched.codegen.element import FP32
 from loopsched.codegen.engine import Engine

@@ -23,7 +23,7 @@ from loopsched.base.machine_code import linked, object_code, widest_vector
 from loopsched.codegen.c_text import CText
 from loopsched.codegen.choose import ranked
 from loopsched.codegen.contraction import contractions, row_major, stored_shape
-from loopsched.codegen.cost import Core
+from loopsched.codegen.core import Core
 from loopsched.codegen.element import DATA_TYPES
 from loopsched.codegen.engine import form
 from loopsched.codegen.llvm_text import LlvmText
@@ -125,16 +125,21 @@ def draw_affine(draw: random.Random) -> Problem:
     return Problem("affine", tuple(sizes.items()), tuple(tensors), tensors[-1].name)
 
 
-def case(seed: int) -> Case:
-    """Draw the case of a seed."""
-    draw = random.Random(seed)
+def small(make: Callable[[], Problem]) -> Problem:
+    """Draw until a problem is one, and has few points."""
     while True:
         try:
-            problem = draw_problem(draw)
+            problem = make()
         except ProblemError:
             continue
         if problem.macs <= MOST_POINTS:
-            break
+            return problem
+
+
+def case(seed: int) -> Case:
+    """Draw the case of a seed."""
+    draw = random.Random(seed)
+    problem = small(lambda: draw_problem(draw))
     data_type = draw.choice(["fp32", "fp32", "fp64", "bf16", "int8"])
     steps = {one.name: draw_steps(draw, stored_shape(problem, one)) for one in problem.tensors}
     bits, registers = draw.choice([(512, 32), (256, 16), (128, 32)])
@@ -171,26 +176,22 @@ def sliding_case(seed: int) -> Case:
 def masked_case(seed: int) -> Case:
     """Draw a padded convolution whose image may be read in place, with masks at its edges."""
     draw = random.Random(f"masked {seed}")
-    while True:
-        try:
-            problem = conv2d(
-                n=draw.randint(1, 2),
-                c=draw.randint(1, 5),
-                k=draw.choice([draw.randint(1, 4), draw.randint(5, 40)]),
-                h=draw.randint(1, 7),
-                w=draw.choice([draw.randint(1, 20), draw.randint(20, 130)]),
-                r=draw.choice([1, 2, 3, 5]),
-                s=draw.choice([2, 3, 4, 5, 7]),
-                stride=draw.choice([1, 1, (2, 1), (3, 1)]),
-                padding=draw.choice([1, 1, 2, 3, (0, 1, 2, 0), (1, 0, 0, 2), (0, 0, 4, 5)]),
-                dilation=draw.choice([1, 1, 2, (1, 3), (3, 1)]),
-                groups=1,
-                pass_=draw.choice(["forward", "forward", "backward_data"]),
-            )
-        except ProblemError:
-            continue
-        if problem.macs <= MOST_POINTS:
-            break
+    problem = small(
+        lambda: conv2d(
+            n=draw.randint(1, 2),
+            c=draw.randint(1, 5),
+            k=draw.choice([draw.randint(1, 4), draw.randint(5, 40)]),
+            h=draw.randint(1, 7),
+            w=draw.choice([draw.randint(1, 20), draw.randint(20, 130)]),
+            r=draw.choice([1, 2, 3, 5]),
+            s=draw.choice([2, 3, 4, 5, 7]),
+            stride=draw.choice([1, 1, (2, 1), (3, 1)]),
+            padding=draw.choice([1, 1, 2, 3, (0, 1, 2, 0), (1, 0, 0, 2), (0, 0, 4, 5)]),
+            dilation=draw.choice([1, 1, 2, (1, 3), (3, 1)]),
+            groups=1,
+            pass_=draw.choice(["forward", "forward", "backward_data"]),
+        )
+    )
     data_type = draw.choice(["fp32", "fp32", "fp64", "bf16", "int8"])
     lanes = 64 // DATA_TYPES[data_type].compute.n_bytes
     steps = {one.name: row_major(stored_shape(problem, one)) for one in problem.tensors}
@@ -200,16 +201,15 @@ def masked_case(seed: int) -> Case:
 def dots_case(seed: int) -> Case:
     """Draw a product or a convolution of any kind, of whose sums lanes may hold the points."""
     draw = random.Random(f"dots {seed}")
-    while True:
-        try:
-            problem = draw_problem(draw)
-        except ProblemError:
-            continue
+
+    def make() -> Problem:
+        problem = draw_problem(draw)
         if draw.random() < 0.4:
             sizes = {dim: draw.randint(1, 40) for dim in "mn"} | {"k": draw.randint(2, 200)}
             problem = batched_gemm(batch=1, **sizes, transpose_b=True)
-        if problem.macs <= MOST_POINTS:
-            break
+        return problem
+
+    problem = small(make)
     data_type = draw.choice(["fp32", "fp32", "fp64", "bf16", "int8"])
     bits, registers = draw.choice([(512, 32), (256, 16), (128, 32)])
     lanes = bits // 8 // DATA_TYPES[data_type].compute.n_bytes

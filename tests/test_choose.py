@@ -13,7 +13,8 @@ import pytest
 from loopsched import Problem, batched_gemm, conv2d, gemm, kernel_schedules, load_arch
 from loopsched.codegen.choose import Ranking, core_of, ranked, tiled
 from loopsched.codegen.contraction import Operand, contractions
-from loopsched.codegen.cost import NARROW_WAIT, Core, Model
+from loopsched.codegen.core import NARROW_WAIT, Core
+from loopsched.codegen.cost import Model
 from loopsched.codegen.element import BF16, FP32
 from loopsched.codegen.plan import Plan, Walk
 

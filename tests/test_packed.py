@@ -15,7 +15,7 @@ from loopsched import compile as compiled
 from loopsched.codegen import compiled as module
 from loopsched.codegen.choose import ranked
 from loopsched.codegen.compiled import CompiledKernel, How
-from loopsched.codegen.cost import Core
+from loopsched.codegen.core import Core
 from loopsched.codegen.element import DATA_TYPES
 from loopsched.codegen.threads import n_cpus
 

@@ -11,7 +11,8 @@ from itertools import chain, islice, product
 
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Operand
-from loopsched.codegen.cost import LEAST_BYTES, Core, Counts, Model
+from loopsched.codegen.core import Core
+from loopsched.codegen.cost import LEAST_BYTES, Counts, Model
 from loopsched.codegen.plan import (
     Plan,
     Walk,
@@ -121,10 +122,7 @@ def dot_tiles(core: Core) -> list[tuple[int, int]]:
 
 def candidates(task: Contraction) -> Iterator[Plan]:
     """List ways to cut and pack a contraction whose right operand gives the vectors."""
-    kinds, out = roles(task), task.out
-    rows = sorted(kinds["rows"], key=lambda dim: -abs(out.step(dim)))
-    cols = sorted(kinds["cols"], key=lambda dim: -abs(out.step(dim)))
-    sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
+    batch, rows, cols, sums = _ordered(task)
     row_walks = _walks(task, rows, (16, 64, 168))
     if task.left.guards and rows:  # tiles that leave out padding need a dimension whole
         row_walks.append(Walk(tuple(rows), len(rows) - 1, task.size(rows[-1])))
@@ -136,7 +134,17 @@ def candidates(task: Contraction) -> Iterator[Plan]:
         depths = (8, 16, *depths)
     sum_walks = _walks(task, sums, (1 << 40,) if is_rounded(task) else depths)
     for walks in product(row_walks, col_walks, sum_walks):
-        yield from _packed(task, Plan(tuple(kinds["batch"]), *walks, 1, 1))
+        yield from _packed(task, Plan(tuple(batch), *walks, 1, 1))
+
+
+def _ordered(task: Contraction) -> tuple[list[str], list[str], list[str], list[str]]:
+    """List dimensions as they are walked, outermost first: of the batch, rows, columns, sums."""
+    kinds = roles(task)
+    rows, cols = (
+        sorted(kinds[kind], key=lambda dim: -abs(task.out.step(dim))) for kind in ("rows", "cols")
+    )
+    sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
+    return kinds["batch"], rows, cols, sums
 
 
 def dots(task: Contraction) -> Iterator[Plan]:
@@ -144,22 +152,18 @@ def dots(task: Contraction) -> Iterator[Plan]:
 
     The left one is packed so, unless it does, too.
     """
-    kinds, out = roles(task), task.out
-    sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
+    batch, rows, cols, sums = _ordered(task)
     sizes = [(dim, task.size(dim)) for dim in sums]
     packs_left, is_packed = (
         bool(one.guards) or merged_step(one, sizes) != 1 for one in (task.left, task.right)
     )
     if is_packed or length(sizes) < 2:
         return
-    rows, cols = (
-        sorted(kinds[side], key=lambda dim: -abs(out.step(dim))) for side in ("rows", "cols")
-    )
     depths = (1 << 40,) if is_rounded(task) else (1024, 4096, 1 << 40)
     row_walks, col_walks = (_walks(task, dims, (64, 400, 1 << 40)) for dims in (rows, cols))
     for walks in product(row_walks, col_walks, _walks(task, sums, depths)):
-        plan = Plan(tuple(kinds["batch"]), *walks, 1, 1, 1, packs_left, packs_right=False)
-        yield plan._replace(sums_in_lanes=True)
+        packs = packs_left, False
+        yield Plan(tuple(batch), *walks, 1, 1, 1, *packs, sums_in_lanes=True)
 
 
 def _walks(task: Contraction, dims: Sequence[str], lengths: Sequence[int]) -> list[Walk]:

@@ -22,7 +22,7 @@ from loopsched.base.machine_code import address, linked, widest_vector
 from loopsched.base.units import count
 from loopsched.codegen.choose import Choice, core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
-from loopsched.codegen.cost import Core
+from loopsched.codegen.core import Core
 from loopsched.codegen.described import KernelSchedule, of_nest, of_plan
 from loopsched.codegen.element import DATA_TYPES, Element, type_of
 from loopsched.codegen.engine import Engine, form

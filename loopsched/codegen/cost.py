@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from itertools import product
 from operator import mul
 from typing import NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Guard, Operand
+from loopsched.codegen.core import COSTS, NARROW_WAIT, Core
 from loopsched.codegen.memory import LINE, PAGE
 from loopsched.codegen.plan import (
     FAR_BYTES,
@@ -25,69 +26,6 @@ from loopsched.codegen.plan import (
 from loopsched.codegen.shares import row_parts, slowest_share
 from loopsched.codegen.window import KEPT_TAPS, strip_vectors
 
-# Cycles for one of each on three kinds of cores (docs/running.md says to what they were fitted):
-# Zen 4; cores that multiply two vectors of 64 bytes in a cycle, so that less hides behind that
-# (Emerald Rapids); those with the vectors of 32 bytes of AVX2 (Zen 3).  A line is counted where it
-# comes from: L1 costs nothing, `_l2` is L2, `_l3` the last cache.
-_TABLE = {
-    "issue": (0.99, 1.01, 1.2),  # cycle in which multiply-adds or loads are issued
-    "latency": (0.35, 0.88, 0.35),  # cycle of a chain of sums that is too short
-    "spread": (0.05, 0.12, 0.04),  # element that several vectors of a tile are multiplied by
-    "tile": (3.2, 2.7, 2.7),  # register tile begun
-    "limit": (0.1, 0.0, 0.0),  # loops over taps inside an image, begun
-    "mask": (20.0, 20.0, 20.0),  # tile that reads a padded image in place: masks at its edges
-    "sum": (1.2, 1.1, 2.0),  # vector of sums read or written
-    "masked": (0.67, 0.57, 0.57),  # the same where it is part of a vector
-    "dot": (2.5, 6.0, 3.0),  # vector of sums whose lanes are added up
-    "square": (1.7, 1.7, 1.7),  # square of sums that is transposed to be written across
-    "turn": (4.0, 4.6, 5.0),  # vector of sums written across
-    "scatter": (3.4, 3.5, 10.0),  # sum written by itself
-    "cross": (0.0, 1.0, 2.0),  # vector read in place that lies in two lines
-    "near": (0.24, 0.23, 0.23),  # line of the right operand from L2
-    "rise": (0.25, 0.3, 0.7),  # line of the left operand from L2
-    "many": (0.48, 0.9, 0.75),  # the same where a tile has `MANY_ROWS`, or many packed ones
-    "clash": (4.5, 4.5, 4.5),  # line of an operand lost to others of its set while it is read
-    "page": (0.26, 0.6, 0.6),  # page that a tile reads, beyond `MANY_PAGES`
-    "touch": (0.51, 0.49, 0.49),  # line of the output that a tile finds in L2
-    "crowd": (2.3, 3.9, 3.9),  # line of the output lost to others of its set
-    "burst": (4.0, 4.0, 4.0),  # line outside L2 that a tile writes beyond `MOST_WAITING`
-    "streams": (3.4, 5.0, 5.0),  # row of a tile where blocks write many rows of a large output
-    "read_l3": (0.98, 2.0, 2.0),  # line of an operand, in order
-    "read_dram": (5.8, 34.0, 34.0),
-    "start_l3": (0.0, 0.0, 40.0),  # run of such lines
-    "start_dram": (0.0, 0.0, 60.0),
-    "far_l3": (0.9, 9.0, 6.0),  # line of an operand that lies far from the one before
-    "far_dram": (11.0, 46.0, 46.0),
-    "leap_l3": (1.9, 0.0, 0.0),  # run of such lines of the right operand
-    "leap_dram": (8.0, 0.0, 0.0),
-    "hop_l3": (12.0, 0.0, 0.0),  # run of a block that goes on in no other: less than a page
-    "hop_dram": (120.0, 0.0, 0.0),
-    "ahead_l3": (17.0, 6.0, 6.0),  # line that is asked for before it is needed
-    "ahead_dram": (16.0, 21.0, 10.0),
-    "write_l2": (1.0, 0.79, 0.79),  # line of the output written for the first time
-    "write_l3": (2.0, 6.0, 6.0),
-    "write_dram": (7.2, 12.0, 12.0),
-    "again_l2": (0.84, 0.85, 0.85),  # line of the output that is added to
-    "again_l3": (2.2, 2.0, 5.0),
-    "again_dram": (19.0, 35.0, 35.0),
-    "pack_l3": (4.1, 30.0, 16.0),  # line of a packed block written that L2 does not hold
-    "pack_dram": (11.0, 11.0, 11.0),
-    "spill_l3": (0.77, 3.5, 0.98),  # vector of such a block read
-    "spill_dram": (9.8, 9.8, 35.0),
-    "copy": (4.6, 8.0, 3.0),  # vector copied into a packed block
-    "run": (2.3, 2.4, 2.4),  # run of a copy
-    "gather": (2.4, 2.9, 2.9),  # element copied by itself
-    "apart": (6.0, 5.9, 5.9),  # vector of every second element copied
-    "transpose": (110.0, 180.0, 80.0),  # square that a copy transposes
-    "edge": (30.0, 30.0, 30.0),  # tile of a window at the edge of its plane
-    "strip": (5.0, 5.0, 5.0),  # rows of a plane that the same rows of a strip meet, begun
-    "pass": (1.5, 1.5, 1.5),  # line that a window reads or writes outside L2
-}
-COSTS, WIDE_COSTS, NARROW_COSTS = (
-    {name: of[core] for name, of in _TABLE.items()} for core in range(3)
-)
-NARROW_WAIT = 2
-"""Cycles by which chains of sums are felt there before they are too short."""
 CROSSING = 0.9
 """Share of a window's vectors, as large as lines, that cross one and take two loads."""
 APART_READ = 2.3
@@ -99,11 +37,6 @@ _LEVELS = ("", "_l2", "_l3", "_dram")
 
 LEAST_BYTES = 4
 """Of an element in a packed block."""
-HALVED_LANES = 16
-"""Of a vector of 64 bytes in fp32."""
-NARROW_REGISTERS = 16
-LEAST_MASKED = 8
-"""Lanes of vectors that have masks, if they have many registers."""
 MANY_PAGES = 64
 MANY_ROWS = 12
 MOST_WAITING = 16
@@ -116,52 +49,6 @@ SHORT_RUN = 512
 """Runs of fewer bytes, half a page apart, are not foreseen by hardware."""
 FULL = 0.75, 0.8, 0.5
 """Shares of L1, L2 and the last cache that what is used again may fill."""
-
-
-@dataclass(frozen=True, slots=True)
-class Core:
-    """What one core offers a kernel, in cycles and bytes; caches as far as it may use them.
-
-    ``wide_l2_rate`` is what L2 gives, in bytes a cycle, to a core that multiplies more
-    than a vector of 64 bytes in a cycle; no limit elsewhere.
-    """
-
-    lanes: int
-    registers: int
-    fma_per_cycle: float
-    fma_latency: float
-    load_per_cycle: float
-    l1_bytes: int
-    l2_bytes: int
-    hertz: float
-    ways: int = 8
-    last_bytes: int = 1 << 25
-    l2_ways: int = 8
-    wide_l2_rate: float = math.inf
-
-    @property
-    def vectors(self) -> tuple[int, ...]:
-        """Lanes of vectors for windows: whole ones, and halves where two take as long."""
-        has_halves = self.lanes == HALVED_LANES and not self.is_wide
-        return (self.lanes, self.lanes // 2) if has_halves else (self.lanes,)
-
-    @property
-    def is_narrow(self) -> bool:
-        """Whether broadcasts take an instruction each, and registers are few (AVX2)."""
-        return self.registers <= NARROW_REGISTERS
-
-    @property
-    def masks_are_cheap(self) -> bool:
-        """Whether some lanes of a vector are read as fast as all (AVX-512, SVE).
-
-        Where two vectors are multiplied in a cycle, vectors in two lines cost more than packing.
-        """
-        return not self.is_narrow and not self.is_wide and self.lanes >= LEAST_MASKED
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether it multiplies so much in a cycle that lines from L2 do not hide behind it."""
-        return self.wide_l2_rate < math.inf
 
 
 _Dims = tuple[tuple[str, int], ...]
@@ -219,10 +106,9 @@ class Model:
 
     def __init__(self, task: Contraction, core: Core) -> None:
         self.task, self.core = task, core
-        self._costs = WIDE_COSTS if core.is_wide else COSTS
-        self._latency = core.fma_latency
+        self._costs, self._latency = core.costs, core.fma_latency
         if core.is_narrow:
-            self._costs, self._latency = NARROW_COSTS, core.fma_latency + NARROW_WAIT
+            self._latency += NARROW_WAIT
         self.element_bytes = task.left.element.n_bytes
         kinds = roles(task)
         self._sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
@@ -231,7 +117,15 @@ class Model:
         self._crossing = self._crossed(sums)
         lanes = [dim for dim, step in task.right.steps if step == 1]  # vectors are whole
         cut = [one for one in task.right.guards if not any(map(one.step, lanes))]
-        self._real = tuple(math.prod(map(self._inside, one)) for one in (task.left.guards, cut))
+        packed = False, True
+        real = [math.prod(map(self._inside, one)) for one in (task.left.guards, cut)]
+        self._real = {
+            (left, right): (1.0 if left else real[0]) * (1.0 if right else real[1])
+            for left, right in product(packed, packed)
+        }
+        """Share of the points of the sum that tiles compute, by whether operands are packed."""
+        self._begun = {packs: self._limits(*packs) for packs in product(packed, packed)}
+        """How often tiles begin loops over taps for a point of the sum, by the same."""
         self._split = tuple(map(self._in_two_lines, (task.left, task.right)))
         self._sizes = {one.name: self._bytes(one) for one in task.operands}
         sizes = core.l1_bytes, core.l2_bytes, core.last_bytes
@@ -306,17 +200,17 @@ class Model:
         key = plan.rows, plan.cols, plan.tile_rows, plan.tile_cols, packs
         found = self._summed.get(key)
         if found is None:
-            pace, tiles, stores = 0.0, 0.0, 0.0
+            pace, tiles, dots, stores, costs = 0.0, 0.0, 0.0, 0.0, self._costs
             for rows, tall, n_tall in self._parted(plan.rows, plan.tile_rows, heights):
                 for cols, wide, n_wide in self._parted(plan.cols, plan.tile_cols, _widths):
                     n = n_tall * n_wide
                     tiles += n
+                    dots += n * tall * wide * plan.sums_in_lanes
                     pace += n * self._point(plan, rows, (tall, wide))
                     stores += n * self._stored(rows, cols, (tall, wide))[2]
-                    if plan.sums_in_lanes:
-                        tiles += n * tall * wide * self._costs["dot"] / self._costs["tile"]
             points = math.prod(self.task.size(dim) for dim in plan.sums.dims)
-            found = self._summed[key] = points * pace, self._costs["tile"] * tiles, stores
+            begun = costs["tile"] * tiles + costs["dot"] * dots
+            found = self._summed[key] = points * pace, begun, stores
         return found
 
     def _point(self, plan: Plan, rows: _Dims, tile: tuple[int, int]) -> float:
@@ -363,10 +257,7 @@ class Model:
         """
         if plan.sums_in_lanes:
             return self._dot_pace((tall, vectors), plan.packs_left, lines)
-        core, packs = self.core, (plan.packs_left, plan.packs_right)
-        real = math.prod(
-            one for one, is_packed in zip(self._real, packs, strict=True) if not is_packed
-        )
+        core, real = self.core, self._real[plan.packs_left, plan.packs_right]
         loads = (tall + vectors) / max(2.0, core.load_per_cycle) + lines * LINE / core.wide_l2_rate
         issue = real * max(tall * vectors / core.fma_per_cycle, loads)
         return issue, max(0.0, self._latency - issue)
@@ -745,16 +636,18 @@ class Model:
     def _crossed(self, sums: list[str]) -> float:
         """Say which share of the vectors of the right operand, read in place, lie in two lines."""
         size, right = self.element_bytes, self.task.right
-        step = math.gcd(LINE, *(right.step(dim) * size for dim in sums))
-        n_inside = (LINE - self.core.lanes * size) // step + 1
+        return self._across(math.gcd(LINE, *(right.step(dim) * size for dim in sums)))
+
+    def _across(self, step: int) -> float:
+        """Say which share of vectors lie in two lines that begin at multiples of some bytes."""
+        n_inside = (LINE - self.core.lanes * self.element_bytes) // step + 1
         return 1 - n_inside * step / LINE
 
     def _in_two_lines(self, operand: Operand) -> float:
         """Say which share of vectors along the sum lie in two lines, wherever rows begin."""
         size, sums = self.element_bytes, {*self._sums}
         steps = [step * size for dim, step in operand.steps if dim not in sums and step]
-        is_even = all(step % LINE == 0 for step in steps)
-        return 0.0 if is_even else min(1.0, (self.core.lanes - 1) * size / LINE)
+        return 0.0 if all(step % LINE == 0 for step in steps) else self._across(size)
 
     def _left_tile(self, plan: Plan, block: _Block, tall: int) -> Footprint:
         if plan.packs_left:
@@ -831,43 +724,41 @@ class Model:
             found["tile"] += n
             found["spread"] += n * depth * tall * self._spreads(plan, vectors)
             found["dot"] += n * tall * wide * plan.sums_in_lanes
-            found["limit"] += n * depth * self._limits(plan)
+            found["limit"] += n * depth * self._begun[plan.packs_left, plan.packs_right]
             found["mask"] += n * bool(task.right.guards and not plan.packs_right)
             if level >= 1:
                 found[self._lift(plan, tall)] += n * left
             if pages > MANY_PAGES:
                 found["page"] += n * pages
-            clashes = self._clashes(plan, block.rows, tall)
             if plan.sums_in_lanes:
-                clashes = self._dot_clashes(block.cols, wide)
-            found["clash"] += n * depth * clashes
+                found["clash"] += n * depth * self._lost(task.right, block.cols, wide)
+            else:
+                found["clash"] += n * depth * self._clashes(plan, block.rows, tall)
             self._written(found, block, (tall, wide), n * (1 if block.counts[2] == 1 else 2))
 
-    def _limits(self, plan: Plan) -> float:
+    def _limits(self, packs_left: bool, packs_right: bool) -> float:
         """Count for a point of the sum how often a tile begins its loops over taps."""
-        sides = (plan.packs_left, self.task.left), (plan.packs_right, self.task.right)
+        sides = (packs_left, self.task.left), (packs_right, self.task.right)
         taps = [
             self.task.size(dim)
             for is_packed, operand in sides
             for guard in (() if is_packed else operand.guards)
             for dim, _ in guard.steps
-            if dim in plan.sums.dims
+            if dim in self._sums
         ]
         return 1 / math.prod(taps) if taps else 0.0
 
     def _clashes(self, plan: Plan, rows: _Dims, tall: int) -> float:
         """Count the lines of a point of the sum that others of their sets push out of L1."""
-        if plan.packs_left or length(rows) == 1:
-            return 0.0
-        step = abs(self.task.left.step(rows[-1][0])) * self.element_bytes
-        spots = max(math.gcd(step, PAGE), LINE) / PAGE
-        return tall / self.core.lanes * (step >= 1024 and tall * spots > self.core.ways)
+        return 0.0 if plan.packs_left else self._lost(self.task.left, rows, tall)
 
-    def _dot_clashes(self, cols: _Dims, wide: int) -> float:
-        """Count the same where lanes hold points of the sum."""
-        step = abs(self.task.right.step(cols[-1][0])) * self.element_bytes if cols else LINE
+    def _lost(self, operand: Operand, dims: _Dims, n: int) -> float:
+        """Count such lines of some points of a walk, of which each is a run along the sum."""
+        if length(dims) == 1:
+            return 0.0
+        step = abs(operand.step(dims[-1][0])) * self.element_bytes
         spots = max(math.gcd(step, PAGE), LINE) / PAGE
-        return wide / self.core.lanes * (wide * spots > self.core.ways)
+        return n / self.core.lanes * (step >= 1024 and n * spots > self.core.ways)
 
     def _written(self, found: Counts, block: _Block, tile: tuple[int, int], n: float) -> None:
         """Count how a tile's sums are written; and read, if they are twice as many."""

@@ -13,13 +13,12 @@ from loopsched.base.rows import Row
 from loopsched.base.units import count
 from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions
-from loopsched.codegen.dot_tile import DotTiles
+from loopsched.codegen.dot_tile import tiles_of
 from loopsched.codegen.element import DATA_TYPES, Element, type_of
 from loopsched.codegen.general import Nest
 from loopsched.codegen.layout import Layout
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan, Walk, chunks, inner_sizes, length, roles
-from loopsched.codegen.register_tile import Tiles
 from loopsched.codegen.stages import General
 from loopsched.machines.arch_file import as_arch
 from loopsched.problems.problem import Problem
@@ -146,7 +145,7 @@ def of_plan(
     loops += _blocks(task, plan.cols, "", is_parallel=threads > 1)
     loops += _blocks(task, plan.sums, packs[0])
     loops += _blocks(task, plan.rows, packs[1])
-    tiles = (DotTiles if plan.sums_in_lanes else Tiles)(layout)
+    tiles = tiles_of(layout)
     (high, _), *_ = layout.heights(length(layout.rows))
     inner = tuple(one for one in plan.sums.inner if task.size(one) > 1)
     along = inner if plan.sums_in_lanes else plan.cols.dims

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopsched.codegen.layout import Place
+from loopsched.codegen.layout import Layout, Place
 from loopsched.codegen.plan import length
 from loopsched.codegen.register_tile import Level, Tiles
 from loopsched.codegen.writer import Number
@@ -13,7 +13,7 @@ from loopsched.codegen.writer import Number
 class DotTiles(Tiles):
     """Writes tiles as dot products: a vector of sums for each row and column, added up at the end.
 
-    Nothing is packed or spread: each vector is read where it lies.
+    No element is spread: both operands are read as vectors.
     """
 
     def levels(self, rows: int) -> tuple[tuple[Level, ...], int]:
@@ -28,13 +28,14 @@ class DotTiles(Tiles):
     def _hides(self) -> bool:
         return False
 
-    def _totals(self, lefts: Sequence[Place], col: Number, cols: int) -> list[str]:
+    def _totals(
+        self, levels: Sequence[Level], lefts: list[Place], col: Number, cols: int
+    ) -> list[str]:
         text, (rows, _), right = self.text, self.shape, self.layout.task.right.element
         rights = self.right_cols.of(text, text.argument("right"), col, cols, right)
-        ((outermost,), _), lanes = self.levels(rows), text.lanes
         stop: Number = text.argument("count")
-        whole = stop
-        if any(one % lanes for one in self._counts(outermost)):
+        lanes, whole = text.lanes, stop
+        if any(one % lanes for one in self._counts(*levels)):
             whole = text.mul(text.divided(stop, lanes)[0], lanes)
         totals = [text.zero()] * (rows * cols)
         with text.loop(0, whole, lanes, totals) as loop:
@@ -70,16 +71,7 @@ class DotTiles(Tiles):
         """Write the products of as many points of the sum as there are lanes."""
         text, (of_left, of_right), made = self.text, self._elements(), list(totals)
         lefts, rights = (
-            [
-                text.at(moved[pointer], behind, element)
-                for moved in [
-                    {
-                        one: text.settled(text.at(one, index, element))
-                        for one in dict.fromkeys(pointer for pointer, _ in side)
-                    }
-                ]
-                for pointer, behind in side
-            ]
+            [text.at(*place, element) for place in self._settled(side, index, element)]
             for side, element in zip(places, (of_left, of_right), strict=True)
         )
         rows = [text.load(one, of_left, mask) for one in lefts]
@@ -89,3 +81,8 @@ class DotTiles(Tiles):
                 at = row * len(rights) + col
                 made[at] = text.fma(one, vector, made[at])
         return made
+
+
+def tiles_of(layout: Layout) -> Tiles:
+    """Make what writes the register tiles of a plan."""
+    return (DotTiles if layout.plan.sums_in_lanes else Tiles)(layout)

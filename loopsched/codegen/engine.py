@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from loopsched.codegen.contraction import Contraction, Operand
 from loopsched.codegen.copying import Copy, Flat, Span, spans_of
-from loopsched.codegen.dot_tile import DotTiles
+from loopsched.codegen.dot_tile import tiles_of
 from loopsched.codegen.element import Element
 from loopsched.codegen.layout import Layout, Origin
 from loopsched.codegen.plan import Plan, chunks, cut, inner_sizes, length, merged_step, runs
@@ -41,8 +41,7 @@ class Engine(Layout):
     def write(self) -> None:
         """Write the function ``<name>(left, right, out, work, first, last)``: some of the jobs."""
         text, plan = self.text, self.plan
-        tiles = DotTiles(self) if plan.sums_in_lanes else Tiles(self)
-        written = dict[Live, dict[int, str]]()
+        tiles, written = tiles_of(self), dict[Live, dict[int, str]]()
         for rows in () if self.only_packs else self.row_chunks:
             for cols in self.col_chunks:
                 self._write_block(rows, cols, tiles, written)
@@ -286,7 +285,8 @@ class Engine(Layout):
                                 there = text.at(target, across.index, text.element)
                                 with text.loop(0, run, text.lanes) as along:
                                     at = text.least(along.index, last)
-                                    self._square(here, there, at, (square[2], pitch, step))
+                                    sizes = square[2], pitch, step
+                                    self._square(here, there, at, sizes, element)
 
     def _copy_short(
         self, source: str, target: str, run: Number, sizes: tuple[int, int, int]
@@ -307,11 +307,10 @@ class Engine(Layout):
         target: str,
         at: Number,
         sizes: tuple[int, int, int],
-        of: Element | None = None,
+        element: Element,
     ) -> None:
         """Transpose some points of the sum for some columns of a panel, or of rows for some."""
         text, (width, pitch, step) = self.text, sizes
-        element = of or self.task.right.element
         source = text.at(source, at, element)
         target = text.at(target, text.mul(at, pitch), text.element)
         values = [text.load(text.at(source, one * step, element), element) for one in range(width)]
@@ -350,14 +349,14 @@ class Engine(Layout):
 
     def _is_left_turned(self, n_rows: int) -> bool:
         """Whether packing rows for lanes that hold points of the sum transposes squares of both."""
-        left, rows = self.task.left, inner_sizes(self.task, self.plan.rows, self.row_chunks[0])
+        left = self.task.left
         _, *sums = chunks(self.task, self.plan.sums)
         least = min(filter(None, sums)) * length(self.sum_inner[1:])
         return (
             self.plan.sums_in_lanes
             and not left.guards
             and min(n_rows, least) >= self.lanes
-            and merged_step(left, rows) == 1
+            and merged_step(left, self.rows) == 1
             and merged_step(left, self.sum_inner) is not None
         )
 

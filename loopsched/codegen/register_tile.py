@@ -9,7 +9,7 @@ from loopsched.codegen.contraction import Guard
 from loopsched.codegen.element import Element
 from loopsched.codegen.layout import Layout, Line, Place
 from loopsched.codegen.memory import LINE
-from loopsched.codegen.plan import chunks, length
+from loopsched.codegen.plan import chunks, length, walked
 from loopsched.codegen.writer import Number
 
 UNROLL, MORE_UNROLLED = 2, 4
@@ -78,7 +78,7 @@ class Tiles:
         task, plan, rows, cols = layout.task, layout.plan, layout.rows, layout.cols
         self.out_rows, self.out_cols = layout.line(task.out, rows), layout.line(task.out, cols)
         self.n_rows, self.n_cols = length(rows), length(cols)
-        inner, across = {dim for dim, _ in rows}, {dim for dim, size in cols if size > 1}
+        inner, across = {dim for dim, _ in rows}, walked(task, plan.cols)
         self.cut_guards = {}
         """Guards by the dimension of the sum whose loop they cut: their number in arguments."""
         self.row_guards = {}
@@ -95,6 +95,7 @@ class Tiles:
                 self.col_guards[dim] = guard, col[0], f"p{number}"
             else:
                 self.cut_guards[dim] = guard, f"p{number}"
+        self.guarded = {*self.cut_guards, *self.row_guards, *self.col_guards}
         self.pitch = layout.right_pitch
         if plan.packs_left:
             by_sum = layout.is_left_panel or layout.is_left_wide
@@ -145,20 +146,19 @@ class Tiles:
         step of the dimension of the sum that is cut.
         """
         layout, plan, task = self.layout, self.layout.plan, self.layout.task
-        guarded = {*self.cut_guards, *self.row_guards, *self.col_guards}
         found: list[Level] = []
         run = scale = 1
         pitch = rows if layout.is_left_panel else layout.left_pitch() if layout.is_left_wide else 1
         for number, (dim, size) in reversed(list(enumerate(layout.sum_inner))):
             left = run * pitch if plan.packs_left else task.left.step(dim)
             right = run * self.pitch if plan.packs_right else task.right.step(dim)
-            if number == 0 or size > 1 or dim in guarded:
+            if number == 0 or size > 1 or dim in self.guarded:
                 found.append(Level(None if number == 0 else size, left, right, dim))
             run *= size
         merged: list[Level] = []
         for level in found:
             below, far, wide, dim = merged[0] if merged else Level(None, 0, 0)
-            is_apart = bool(guarded & {level.dim, dim})
+            is_apart = bool(self.guarded & {level.dim, dim})
             moves = level.left, level.right
             if below is None or is_apart or moves != (far * below, wide * below):
                 merged.insert(0, level)
@@ -179,7 +179,7 @@ class Tiles:
         (highest, _), *_ = self.layout.heights(self.n_rows)
         is_whole = rows == highest and cols >= min(self.layout.plan.tile_cols, self.n_cols)
         size, _, _, dim = self.levels(rows)[0][-1]
-        if not is_whole or dim in {*self.cut_guards, *self.row_guards, *self.col_guards}:
+        if not is_whole or dim in self.guarded:
             return 1
         most = UNROLL if self._hides else MORE_UNROLLED
         return most if size is None else min(most, size)
@@ -213,7 +213,7 @@ class Tiles:
             elif not is_apart:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
                 self._ask(outs, rows, levels)
-            totals = self._totals(lefts, col, cols)
+            totals = self._totals(levels, lefts, col, cols)
             if is_direct:
                 self._finish(outs, totals, n)
             elif not is_apart:
@@ -246,11 +246,13 @@ class Tiles:
             found.append(masks)
         return found
 
-    def _totals(self, lefts: Sequence[Place], col: Number, _: int) -> list[str]:
+    def _totals(
+        self, levels: Sequence[Level], lefts: list[Place], col: Number, _: int
+    ) -> list[str]:
         """Write the sums of a tile, row by row; columns are lanes."""
-        (rows, n), (levels, _) = self.shape, self.levels(self.shape[0])
+        rows, n = self.shape
         zeros = [self.text.zero()] * (rows * n)
-        return self._sum(levels, _At(list(lefts), self._right(col)), zeros, range(rows))
+        return self._sum(levels, _At(lefts, self._right(col)), zeros, range(rows))
 
     @property
     def _out(self) -> Element:
@@ -280,7 +282,7 @@ class Tiles:
     def _steps(self, levels: Sequence[Level]) -> int:
         """Say how many steps the outermost loop of a sum has at least; 0: nobody knows."""
         outermost, *inner = levels
-        if outermost.dim in {*self.cut_guards, *self.live, *self.col_guards}:
+        if outermost.dim in self.guarded:
             return 0
         size = min(self._counts(outermost))
         return size if inner else size // self.unroll
@@ -484,18 +486,19 @@ class Tiles:
 
     def _moved(self, at: _At, index: Number, left: int, wide: int) -> _At:
         """Move places by the steps of a loop."""
-        text = self.text
         of_left, of_right = self._elements()
-        far = text.mul(index, left)
+        lefts = self._settled(at.lefts, self.text.mul(index, left), of_left)
+        (right,) = self._settled([at.right], self.text.mul(index, wide), of_right)
+        return _At(lefts, right)
+
+    def _settled(self, places: Sequence[Place], far: Number, element: Element) -> list[Place]:
+        """Move places by elements that only the program knows; each pointer once."""
+        text = self.text
         moved = {
-            one: text.settled(text.at(one, far, of_left))
-            for one in dict.fromkeys(p for p, _ in at.lefts)
+            one: text.settled(text.at(one, far, element))
+            for one in dict.fromkeys(pointer for pointer, _ in places)
         }
-        pointer, behind = at.right
-        return _At(
-            [(moved[one], place) for one, place in at.lefts],
-            (text.settled(text.at(pointer, text.mul(index, wide), of_right)), behind),
-        )
+        return [(moved[one], behind) for one, behind in places]
 
     def _point(self, at: _At, totals: list[str], rows: Sequence[int]) -> list[str]:
         """Write the products of one point of the sum."""

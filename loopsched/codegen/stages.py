@@ -16,7 +16,7 @@ from loopsched.codegen.contraction import (
     row_major,
     stored_shape,
 )
-from loopsched.codegen.cost import Core
+from loopsched.codegen.core import Core
 from loopsched.codegen.element import Element
 from loopsched.codegen.engine import form
 from loopsched.codegen.general import Nest, Step, Walk, nest_of, plain_loops

@@ -69,8 +69,8 @@ _choose.broken(
 _choose.broken(
     "choose-vectors-never-cross",
     "vectors read in place begin where lines do",
-    "step = math.gcd(LINE, *(right.step(dim) * size for dim in sums))",
-    "step = self.core.lanes * size",
+    "self._across(math.gcd(LINE, *(right.step(dim) * size for dim in sums)))",
+    "self._across(self.core.lanes * size)",
     "::test_vectors_read_in_place_may_lie_in_two_lines",
 )
 _choose.broken(

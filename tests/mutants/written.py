@@ -91,21 +91,12 @@ _dots.broken(
     "        of_right = self.layout.task.right.element",
     _DOTS,
 )
-_added = In("codegen/writer.py", "test_codegen.py")
-_added.broken(
-    "added-first-half",
-    "of lanes that are added up some count twice",
-    "first, second = (self.mixed(full[0], full[1], side) for side in sides)",
-    "first, second = (self.mixed(full[0], full[1], sides[0]) for side in sides)",
-    "::test_sums_in_lanes_compute_random_kernels",
-)
-_turned = In("codegen/engine.py", "test_plans.py")
-_turned.broken(
+_engine.broken(
     "turned-left-apart",
     "the last square of a sum is copied to where none was cut short",
     'target = text.at(text.argument("target"), at, text.element)',
     'target = text.at(text.argument("target"), along.index, text.element)',
-    "::test_all_kinds_of_plans[deep]",
+    "test_plans.py::test_all_kinds_of_plans[deep]",
 )
 
 _WIDE = "test_plans.py::test_all_kinds_of_plans[wide]"
@@ -584,8 +575,6 @@ WRITTEN = tuple(
         _engine,
         _tile,
         _dots,
-        _added,
-        _turned,
         _layout,
         _copying,
         _window,

@@ -123,6 +123,13 @@ _stages.broken(
 _writer = In("codegen/writer.py", "test_codegen.py")
 _RANDOM = "::test_llvm_computes_random_kernels"
 _writer.broken(
+    "added-first-half",
+    "of lanes that are added up some count twice",
+    "first, second = (self.mixed(full[0], full[1], side) for side in sides)",
+    "first, second = (self.mixed(full[0], full[1], sides[0]) for side in sides)",
+    "::test_sums_in_lanes_compute_random_kernels",
+)
+_writer.broken(
     "writer-functions-by-arguments",
     "a function serves all others that take as much, whatever they do",
     "key = *pointers, *numbers, *self._lines[body:]",

@@ -1,0 +1,128 @@
+"""One core of a CPU: what it offers a kernel, and what each event costs it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# Cycles for one of each on three kinds of cores (docs/running.md says to what they were fitted):
+# Zen 4; cores that multiply two vectors of 64 bytes in a cycle, so that less hides behind that
+# (Emerald Rapids); those with the vectors of 32 bytes of AVX2 (Zen 3).  A line is counted where it
+# comes from: L1 costs nothing, `_l2` is L2, `_l3` the last cache.
+_TABLE = {
+    "issue": (0.99, 1.01, 1.2),  # cycle in which multiply-adds or loads are issued
+    "latency": (0.35, 0.88, 0.35),  # cycle of a chain of sums that is too short
+    "spread": (0.05, 0.12, 0.04),  # element that several vectors of a tile are multiplied by
+    "tile": (3.2, 2.7, 2.7),  # register tile begun
+    "limit": (0.1, 0.0, 0.0),  # loops over taps inside an image, begun
+    "mask": (20.0, 20.0, 20.0),  # tile that reads a padded image in place: masks at its edges
+    "sum": (1.2, 1.1, 2.0),  # vector of sums read or written
+    "masked": (0.67, 0.57, 0.57),  # the same where it is part of a vector
+    "dot": (2.5, 6.0, 3.0),  # vector of sums whose lanes are added up
+    "square": (1.7, 1.7, 1.7),  # square of sums that is transposed to be written across
+    "turn": (4.0, 4.6, 5.0),  # vector of sums written across
+    "scatter": (3.4, 3.5, 10.0),  # sum written by itself
+    "cross": (0.0, 1.0, 2.0),  # vector read in place that lies in two lines
+    "near": (0.24, 0.23, 0.23),  # line of the right operand from L2
+    "rise": (0.25, 0.3, 0.7),  # line of the left operand from L2
+    "many": (0.48, 0.9, 0.75),  # the same where a tile has `MANY_ROWS`, or many packed ones
+    "clash": (4.5, 4.5, 4.5),  # line of an operand lost to others of its set while it is read
+    "page": (0.26, 0.6, 0.6),  # page that a tile reads, beyond `MANY_PAGES`
+    "touch": (0.51, 0.49, 0.49),  # line of the output that a tile finds in L2
+    "crowd": (2.3, 3.9, 3.9),  # line of the output lost to others of its set
+    "burst": (4.0, 4.0, 4.0),  # line outside L2 that a tile writes beyond `MOST_WAITING`
+    "streams": (3.4, 5.0, 5.0),  # row of a tile where blocks write many rows of a large output
+    "read_l3": (0.98, 2.0, 2.0),  # line of an operand, in order
+    "read_dram": (5.8, 34.0, 34.0),
+    "start_l3": (0.0, 0.0, 40.0),  # run of such lines
+    "start_dram": (0.0, 0.0, 60.0),
+    "far_l3": (0.9, 9.0, 6.0),  # line of an operand that lies far from the one before
+    "far_dram": (11.0, 46.0, 46.0),
+    "leap_l3": (1.9, 0.0, 0.0),  # run of such lines of the right operand
+    "leap_dram": (8.0, 0.0, 0.0),
+    "hop_l3": (12.0, 0.0, 0.0),  # run of a block that goes on in no other: less than a page
+    "hop_dram": (120.0, 0.0, 0.0),
+    "ahead_l3": (17.0, 6.0, 6.0),  # line that is asked for before it is needed
+    "ahead_dram": (16.0, 21.0, 10.0),
+    "write_l2": (1.0, 0.79, 0.79),  # line of the output written for the first time
+    "write_l3": (2.0, 6.0, 6.0),
+    "write_dram": (7.2, 12.0, 12.0),
+    "again_l2": (0.84, 0.85, 0.85),  # line of the output that is added to
+    "again_l3": (2.2, 2.0, 5.0),
+    "again_dram": (19.0, 35.0, 35.0),
+    "pack_l3": (4.1, 30.0, 16.0),  # line of a packed block written that L2 does not hold
+    "pack_dram": (11.0, 11.0, 11.0),
+    "spill_l3": (0.77, 3.5, 0.98),  # vector of such a block read
+    "spill_dram": (9.8, 9.8, 35.0),
+    "copy": (4.6, 8.0, 3.0),  # vector copied into a packed block
+    "run": (2.3, 2.4, 2.4),  # run of a copy
+    "gather": (2.4, 2.9, 2.9),  # element copied by itself
+    "apart": (6.0, 5.9, 5.9),  # vector of every second element copied
+    "transpose": (110.0, 180.0, 80.0),  # square that a copy transposes
+    "edge": (30.0, 30.0, 30.0),  # tile of a window at the edge of its plane
+    "strip": (5.0, 5.0, 5.0),  # rows of a plane that the same rows of a strip meet, begun
+    "pass": (1.5, 1.5, 1.5),  # line that a window reads or writes outside L2
+}
+COSTS, WIDE_COSTS, NARROW_COSTS = (
+    {name: of[kind] for name, of in _TABLE.items()} for kind in range(3)
+)
+NARROW_WAIT = 2
+"""Cycles by which chains of sums are felt there before they are too short."""
+HALVED_LANES = 16
+"""Of a vector of 64 bytes in fp32."""
+NARROW_REGISTERS = 16
+LEAST_MASKED = 8
+"""Lanes of vectors that have masks, if they have many registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What one core offers a kernel, in cycles and bytes; caches as far as it may use them.
+
+    ``wide_l2_rate`` is what L2 gives, in bytes a cycle, to a core that multiplies more
+    than a vector of 64 bytes in a cycle; no limit elsewhere.
+    """
+
+    lanes: int
+    registers: int
+    fma_per_cycle: float
+    fma_latency: float
+    load_per_cycle: float
+    l1_bytes: int
+    l2_bytes: int
+    hertz: float
+    ways: int = 8
+    last_bytes: int = 1 << 25
+    l2_ways: int = 8
+    wide_l2_rate: float = math.inf
+
+    @property
+    def vectors(self) -> tuple[int, ...]:
+        """Lanes of vectors for windows: whole ones, and halves where two take as long."""
+        has_halves = self.lanes == HALVED_LANES and not self.is_wide
+        return (self.lanes, self.lanes // 2) if has_halves else (self.lanes,)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether broadcasts take an instruction each, and registers are few (AVX2)."""
+        return self.registers <= NARROW_REGISTERS
+
+    @property
+    def masks_are_cheap(self) -> bool:
+        """Whether some lanes of a vector are read as fast as all (AVX-512, SVE).
+
+        Where two vectors are multiplied in a cycle, vectors in two lines cost more than packing.
+        """
+        return not self.is_narrow and not self.is_wide and self.lanes >= LEAST_MASKED
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it multiplies so much in a cycle that lines from L2 do not hide behind it."""
+        return self.wide_l2_rate < math.inf
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """Cycles for one of each event."""
+        if self.is_narrow:
+            return NARROW_COSTS
+        return WIDE_COSTS if self.is_wide else COSTS
