@@ -144,6 +144,7 @@ def test_what_is_tried_with_few_register_tiles_first(problem: Problem, threads: 
         ),
         # tiles that cut columns otherwise move another amount
         (batched_gemm(batch=96, m=73, n=2, k=8192), "xeon_8380", 4, 1),
+        (batched_gemm(batch=96, m=5, n=737, k=63), "ryzen_5950x", 4, 1),
         # narrow products, of which few tiles multiply fast
         (batched_gemm(batch=96, m=135, n=5, k=56), "epyc_9654", 4, 1),
         # what two multiply-adds a cycle do not hide
