@@ -93,7 +93,7 @@ def test_a_tile_has_so_many_products(k: int, n_written: int) -> None:
     ("problem", "text"),
     [
         (
-            gemm(m=1500, n=1500, k=1500),
+            gemm(m=1500, n=1500, k=1500, transpose_b=True),
             "parallel .* packs B; .*tile .* M x .* N in .* along N; K unrolled by 2",
         ),
         (

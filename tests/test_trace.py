@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
@@ -10,12 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched import conv2d, gemm
+from loopsched import Problem, conv2d, gemm
+from loopsched.base.machine_code import called
 from loopsched.codegen import trace
 from loopsched.codegen.contraction import contractions
 from loopsched.codegen.element import FP32
-from loopsched.codegen.plan import Plan, Walk
-from loopsched.codegen.trace import BLOCK, LINE, Cache, places, replay
+from loopsched.codegen.engine import Engine
+from loopsched.codegen.memory import aligned
+from loopsched.codegen.plan import Plan, Walk, roles
+from loopsched.codegen.trace import BLOCK, LINE, Cache, TraceText, places, replay
 from loopsched.simulator.cache import LineCache
 
 KIND = (FP32, 8)
@@ -98,3 +102,65 @@ def test_what_fits_is_missed_only_where_it_is_packed() -> None:
     both = replay(problem, [(task, plan._replace(packs_left=True))], KIND, large).lines[0]
     left = 8 * 4 * 9 * 4 // LINE  # rows lie somewhat apart
     assert left <= both - right <= 2 * left
+
+
+class Asking(TraceText):
+    """Notes what is asked for, too: one byte of it."""
+
+    def fetch(self, pointer: str, *, writes: bool = False) -> None:
+        if not writes:
+            self._touch(pointer, 1)
+
+
+@pytest.mark.parametrize(
+    ("problem", "tile", "times"),
+    [
+        (gemm(m=20, n=800, k=500), (8, 48), 1),  # each of three tiles asks for one of three lines
+        (gemm(m=16, n=800, k=500), (8, 48), 4 / 3),  # two for two
+        (gemm(m=4, n=800, k=500), (4, 48), 1),  # one for all
+        (gemm(m=20, n=808, k=500), (5, 48), 4 / 3),  # four for three; vectors lie in two lines
+        (gemm(m=20, n=800, k=500, transpose_b=True), (7, 4), 3 / 2),
+        (gemm(m=18, n=800, k=512, transpose_b=True), (6, 3), 1),
+        (gemm(m=4, n=1000, k=4200, transpose_b=True), (4, 4), 1),  # alone, and 17 MB
+        (gemm(m=4, n=1000, k=400, transpose_b=True), (4, 4), 0),  # alone, and in some cache
+        (gemm(m=20, n=300, k=500), (8, 48), 0),  # all of it is found in L2
+        (conv2d(c=128, k=20, h=56, w=56, r=1, s=1), (5, 64), 1),
+        (conv2d(c=128, k=20, h=1, w=3000, r=1, s=3), (5, 64), 0),  # points of a sum share lines
+        (conv2d(c=128, k=20, h=56, w=56, r=1, s=1, stride=2), (5, 64), 0),  # columns lie apart
+    ],
+)
+def test_tiles_ask_for_the_columns_beside_them(
+    problem: Problem, tile: tuple[int, int], times: float
+) -> None:
+    """Each line that later tiles read of the right operand, before they begin, about so often."""
+    (task,) = contractions(problem)
+    (task,) = contractions(problem)
+    task = task.swapped() if "P" in task.left.dims else task
+    kinds = roles(task)
+    is_along = [task.right.step(dim) for dim in kinds["sums"] if task.size(dim) > 1] == [1]
+    walks = (Walk(tuple(kinds[one])) for one in ("rows", "cols", "sums"))
+    rows, cols, sums = (one._replace(block=task.size(one.dims[0])) for one in walks)
+    plan = Plan((), rows, cols, sums, *tile, packs_right=False, sums_in_lanes=is_along)
+    notes = np.zeros(1 << 22, np.int64)
+    text = Asking(FP32, 16, notes, 0)
+    Engine(text, task, plan, "f").write()
+    memory = aligned((3, 1 << 23), np.float32, BLOCK, np.zeros)
+    function = called(text.text(), "f", None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
+    function(*(one.ctypes.data for one in memory), 0, 0, 1)
+    n_notes, start = int(notes[0]), memory[1].ctypes.data
+    n_cols = np.prod([task.size(dim) for dim in cols.dims])
+    asked, n_asked, begun, read = dict[int, int](), 0, dict[int, int](), set[int]()
+    for now, note in enumerate(notes[1 : n_notes + 1].tolist()):
+        place, size = (note >> 8) - start, note & 255
+        if size == 1 and place >= 0:
+            n_asked += 1
+            asked.setdefault(place // LINE, now)
+        elif size == LINE and 0 <= place < memory[1].nbytes:
+            column = (
+                place // 4 // task.right.step(cols.dims[0]) if is_along else place // 4 % n_cols
+            )
+            line = place // LINE if is_along else (place + LINE - 1) // LINE
+            if column >= tile[1] and times:
+                read.add(line)
+                assert asked[line] < begun.setdefault(column // tile[1], now)
+    assert n_asked == pytest.approx(times * len(read), rel=0.05)

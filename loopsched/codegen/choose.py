@@ -12,8 +12,9 @@ from itertools import chain, islice, product
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Operand
 from loopsched.codegen.core import Core
-from loopsched.codegen.cost import LEAST_BYTES, Counts, Model
+from loopsched.codegen.cost import Counts, Model
 from loopsched.codegen.plan import (
+    LEAST_BYTES,
     Plan,
     Walk,
     chunks,

@@ -97,6 +97,15 @@ class Contraction:
         """What is read, then what is written."""
         return self.left, self.right, self.out
 
+    def bytes_of(self, operand: Operand) -> int:
+        """Bytes that an operand's points take, windows of them each on its own."""
+        return math.prod(self.size(dim) for dim in operand.dims) * operand.element.n_bytes
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """Bytes that all operands' points take."""
+        return sum(map(self.bytes_of, self.operands))
+
     def based(self) -> Contraction:
         """The same with operands that begin where their first points lie."""
         left, right, out = (replace(one, offset=0) for one in self.operands)

@@ -23,11 +23,11 @@ _TABLE = {
     "turn": (4.0, 4.6, 5.0),  # vector of sums written across
     "scatter": (3.4, 3.5, 10.0),  # sum written by itself
     "cross": (0.0, 1.0, 2.0),  # vector read in place that lies in two lines
-    "near": (0.24, 0.23, 0.23),  # line of the right operand from L2
+    "near": (0.18, 0.23, 0.23),  # line of the right operand from L2
     "rise": (0.25, 0.3, 0.7),  # line of the left operand from L2
     "many": (0.48, 0.9, 0.75),  # the same where a tile has `MANY_ROWS`, or many packed ones
     "clash": (4.5, 4.5, 4.5),  # line of an operand lost to others of its set while it is read
-    "page": (0.26, 0.6, 0.6),  # page that a tile reads, beyond `MANY_PAGES`
+    "page": (0.15, 0.6, 0.6),  # page that a tile reads, beyond `MANY_PAGES`
     "touch": (0.51, 0.49, 0.49),  # line of the output that a tile finds in L2
     "crowd": (2.3, 3.9, 3.9),  # line of the output lost to others of its set
     "burst": (4.0, 4.0, 4.0),  # line outside L2 that a tile writes beyond `MOST_WAITING`
@@ -42,6 +42,8 @@ _TABLE = {
     "leap_dram": (8.0, 0.0, 0.0),
     "hop_l3": (12.0, 0.0, 0.0),  # run of a block that goes on in no other: less than a page
     "hop_dram": (120.0, 0.0, 0.0),
+    "next_l3": (0.2, 9.0, 6.0),  # line beside columns in place: tiles before asked for it
+    "next_dram": (4.5, 46.0, 46.0),
     "ahead_l3": (17.0, 6.0, 6.0),  # line that is asked for before it is needed
     "ahead_dram": (16.0, 21.0, 10.0),
     "write_l2": (1.0, 0.79, 0.79),  # line of the output written for the first time

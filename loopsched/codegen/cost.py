@@ -13,8 +13,10 @@ from loopsched.codegen.core import COSTS, NARROW_WAIT, Core
 from loopsched.codegen.memory import LINE, PAGE
 from loopsched.codegen.plan import (
     FAR_BYTES,
+    LEAST_BYTES,
     Plan,
     Walk,
+    asks_beside,
     chunks,
     cut,
     heights,
@@ -35,8 +37,6 @@ _COPIES = ("copy", "run", "gather", "apart", "transpose", "pack_l3", "pack_dram"
 _LEVELS = ("", "_l2", "_l3", "_dram")
 """Where a line comes from."""
 
-LEAST_BYTES = 4
-"""Of an element in a packed block."""
 MANY_PAGES = 64
 MANY_ROWS = 12
 MOST_WAITING = 16
@@ -110,6 +110,7 @@ class Model:
         if core.is_narrow:
             self._latency += NARROW_WAIT
         self.element_bytes = task.left.element.n_bytes
+        self._vector_bytes = core.lanes * max(LEAST_BYTES, self.element_bytes)
         kinds = roles(task)
         self._sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
         sums = [dim for dim in self._sums if task.size(dim) > 1]
@@ -379,12 +380,15 @@ class Model:
         found = self._walks.get(walk)
         if found is None:
             task = self.task
-            outer = math.prod(task.size(dim) for dim in walk.outer)
+            outer = self._n_outer(walk)
             n_whole, block, rest = chunks(task, walk)
             every = ((block, outer * n_whole), (rest, outer if rest else 0))
             found = [(tuple(inner_sizes(task, walk, size)), n) for size, n in every if n]
             self._walks[walk] = found
         return found
+
+    def _n_outer(self, walk: Walk) -> int:
+        return math.prod(self.task.size(dim) for dim in walk.outer)
 
     def _whole(self, *walks: Walk) -> _Dims:
         return tuple((dim, self.task.size(dim)) for walk in walks for dim in walk.dims)
@@ -668,6 +672,7 @@ class Model:
         tall, _ = self._heights(plan, n_rows)[0]
         tile, panel = self._left_tile(plan, block, tall), self._panel(plan, block, wide)
         level = max(self._level((panel.lines + tile.lines) * LINE), panel.level)
+        asks = panel.level < 2 and asks_beside(task, plan, self._vector_bytes)
         n_tall = -(-n_rows // tall)
         again = times * panel.lines * (n_tall - 1) if level else 0.0
         n_row_blocks, first = block.counts[0], self._block_level(block)
@@ -678,7 +683,8 @@ class Model:
                 share = 1 - plan.is_right_given / n_row_blocks
                 self._take(found, "spill", first, times * panel.lines * share)
             else:
-                self._take(found, "far", first, times * panel.lines * (1 - 1 / n_row_blocks))
+                kind = "next" if asks else "far"
+                self._take(found, kind, first, times * panel.lines * (1 - 1 / n_row_blocks))
         found["near"] += again
         self._take(found, "read" if plan.packs_right else "far", level, again)
         if not (plan.packs_right or plan.sums_in_lanes):
@@ -686,8 +692,13 @@ class Model:
             found["cross"] += times * n_tall * block.points[2] * vectors * self._crossing
         if not plan.packs_right and wide == min(plan.tile_cols, n_cols):
             source = self.footprint(task.right, block.cols + block.sums)
-            is_far = panel.is_far and block.points[2] > MOST_FOLLOWED
             lines = self._shared_lines(plan, source, block.sums) * block.times / n_row_blocks
+            if asks:
+                is_met = block.counts[2] > 1 or self._n_outer(plan.cols) > 1
+                alone = lines * is_met * wide / n_cols  # of panels that nothing was before
+                self._take(found, "next", self._home, lines - alone)
+                lines = alone
+            is_far = panel.is_far and block.points[2] > MOST_FOLLOWED
             self._take(found, "far" if is_far else "read", self._home, lines)
             if is_far:
                 self._take(found, "leap", self._home, lines * LINE / panel.run_bytes)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from loopsched.codegen.layout import Layout, Place
 from loopsched.codegen.plan import length
-from loopsched.codegen.register_tile import Level, Tiles
+from loopsched.codegen.register_tile import Level, Next, Tiles
 from loopsched.codegen.writer import Number
 
 
@@ -27,6 +27,9 @@ class DotTiles(Tiles):
     @property
     def _hides(self) -> bool:
         return False
+
+    def _next_cols(self, rows: int, cols: int) -> Next:
+        return self._shared(rows, cols, self.right_cols.step, cols * self.right_cols.step)
 
     def _totals(
         self, levels: Sequence[Level], lefts: list[Place], col: Number, cols: int
@@ -70,9 +73,15 @@ class DotTiles(Tiles):
     ) -> list[str]:
         """Write the products of as many points of the sum as there are lanes."""
         text, (of_left, of_right), made = self.text, self._elements(), list(totals)
+        settled = [
+            self._settled(side, index, one)
+            for side, one in zip(places, (of_left, of_right), strict=True)
+        ]
+        if not mask:
+            self._fetch_cols(settled[1][0], of_right)
         lefts, rights = (
-            [text.at(*place, element) for place in self._settled(side, index, element)]
-            for side, element in zip(places, (of_left, of_right), strict=True)
+            [text.at(*place, element) for place in side]
+            for side, element in zip(settled, (of_left, of_right), strict=True)
         )
         rows = [text.load(one, of_left, mask) for one in lefts]
         for col, place in enumerate(rights):

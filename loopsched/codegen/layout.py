@@ -14,6 +14,7 @@ from loopsched.codegen.plan import (
     chunks,
     heights,
     inner_sizes,
+    largest,
     length,
     merged_step,
 )
@@ -87,12 +88,12 @@ class Layout:
     @property
     def rows(self) -> Sizes:
         """Rows of the largest blocks."""
-        return inner_sizes(self.task, self.plan.rows, self.row_chunks[0])
+        return largest(self.task, self.plan.rows)
 
     @property
     def cols(self) -> Sizes:
         """Columns of the largest blocks."""
-        return inner_sizes(self.task, self.plan.cols, self.col_chunks[0])
+        return largest(self.task, self.plan.cols)
 
     def heights(self, n_rows: int) -> list[tuple[int, int]]:
         """Cut rows of a block into register tiles: sizes with their counts."""

@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Operand
+from loopsched.codegen.memory import LINE
 
 
 class Walk(NamedTuple):
@@ -99,6 +100,13 @@ def listed(values: Sequence[Any]) -> Plan:
 FAR_BYTES = 1024
 """So far apart lie runs that hardware does not foresee: copies ask for them."""
 
+NEAR_BYTES = 5 << 18
+"""All operands together, if they are no larger, are taken to stay in L2."""
+OUTSIDE_BYTES = 1 << 24
+"""An operand that is larger is taken to come from memory, whatever the caches."""
+LEAST_BYTES = 4
+"""Of an element in a packed block, or of what is computed."""
+
 Sizes = list[tuple[str, int]]
 
 
@@ -115,6 +123,12 @@ def chunks(task: Contraction, walk: Walk) -> tuple[int, int, int]:
         return 1, 1, 0
     size = task.size(walk.inner[0])
     return size // walk.block, walk.block, size % walk.block
+
+
+def largest(task: Contraction, walk: Walk) -> Sizes:
+    """List the dimensions of the largest blocks."""
+    count, block, rest = chunks(task, walk)
+    return inner_sizes(task, walk, block if count else rest)
 
 
 def merged_step(operand: Operand, dims: list[tuple[str, int]]) -> int | None:
@@ -170,6 +184,27 @@ def skips(task: Contraction, plan: Plan, side: str = "left") -> bool:
         if not tiled and guard.step(*sums) < 1:
             return False
     return True
+
+
+def asks_beside(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
+    """Whether tiles ask for the columns beside their own while they multiply, in place.
+
+    At each point of the sum, or where lanes hold these for a line of each column.  Short vectors
+    multiply too little at a point to hide that; a tile that has none below it reads such lines
+    as fast as it can, except from memory.
+    """
+    right, size = task.right, task.right.element.n_bytes
+    if plan.packs_right or right.guards or vector_bytes < LINE or task.n_bytes <= NEAR_BYTES:
+        return False
+    cols = largest(task, plan.cols)
+    step = merged_step(right, cols)
+    if step is None or length(cols) <= plan.tile_cols:
+        return False
+    if plan.sums_in_lanes:
+        is_shared = length(largest(task, plan.rows)) > plan.tile_rows
+        return size >= LEAST_BYTES and (is_shared or task.bytes_of(right) >= OUTSIDE_BYTES)
+    steps = [abs(right.step(dim)) for dim in plan.sums.dims if task.size(dim) > 1]
+    return step == 1 and bool(steps) and min(steps) * size >= LINE
 
 
 def is_rounded(task: Contraction) -> bool:

@@ -9,7 +9,7 @@ from loopsched.codegen.contraction import Guard
 from loopsched.codegen.element import Element
 from loopsched.codegen.layout import Layout, Line, Place
 from loopsched.codegen.memory import LINE
-from loopsched.codegen.plan import chunks, length, walked
+from loopsched.codegen.plan import asks_beside, chunks, length, walked
 from loopsched.codegen.writer import Number
 
 UNROLL, MORE_UNROLLED = 2, 4
@@ -57,6 +57,17 @@ class _Asked(NamedTuple):
     step: int
     n: int
     run: int
+    each: int
+
+
+class Next(NamedTuple):
+    """Lines beside the columns of a tile that it asks for at each point of its sum.
+
+    How far behind its own the first of them lies, how far they lie apart, and how many.
+    """
+
+    first: Number
+    step: int
     each: int
 
 
@@ -207,6 +218,7 @@ class Tiles:
             self.next_rows, self.unroll = self._next_rows(rows), self.at_once(rows, cols)
             levels, _ = self.levels(rows)
             self.asked: _Asked | None = None
+            self.next_cols = self._next_cols(rows, cols) if self._asks(cols) else None
             if is_direct:
                 outs = self._across(outs, col)
                 self._ask(outs, cols, levels)
@@ -401,7 +413,7 @@ class Tiles:
     def _fetch_step(self, asked: _Asked, number: Number) -> None:
         """Ask for some runs that will be written; for the last ones again when all were."""
         text, (pointer, step, n, run, each) = self.text, asked
-        first = text.mul(text.least(text.mul(number, each), n - each), step)
+        first = self._first(number, n, each, step)
         for place in range(each):
             out = text.at(pointer, text.add(first, place * step), self._out)
             self._fetch((out, 0), run - 1, self._out, writes=True)
@@ -426,6 +438,37 @@ class Tiles:
         if self.n_rows * layout.max_sum * left.element.n_bytes <= KEPT_BYTES:
             return 0
         return rows * self.left_rows.step
+
+    def _asks(self, cols: int) -> bool:
+        layout, text = self.layout, self.text
+        asks = asks_beside(layout.task, layout.plan, text.lanes * text.element.n_bytes)
+        return asks and cols == layout.plan.tile_cols
+
+    def _next_cols(self, rows: int, cols: int) -> Next:
+        """Say which lines of the columns beside its own a tile asks for at a point of its sum."""
+        size = self.layout.task.right.element.n_bytes
+        a_line = LINE // size  # their last elements: this tile has read the line before
+        return self._shared(rows, -(-cols * size // LINE), a_line, cols + a_line - 1)
+
+    def _shared(self, rows: int, n: int, step: int, far: int) -> Next:
+        """Share requests for ``n`` places, from ``far`` on, among tiles below each other."""
+        text = self.text
+        each = -(-n // sum(times for _, times in self.layout.heights(self.n_rows)))
+        number = text.divided(text.divided(text.argument("row"), rows)[0], -(-n // each))[1]
+        return Next(text.add(self._first(number, n, each, step), far), step, each)
+
+    def _first(self, number: Number, n: int, each: int, step: int) -> Number:
+        """Say where some of ``n`` places begin, taken in order; the last ones end with them."""
+        text = self.text
+        return text.mul(text.least(text.mul(number, each), n - each), step)
+
+    def _fetch_cols(self, at: Place, element: Element) -> None:
+        """Ask for some of what the next columns are at a point of the sum."""
+        if self.next_cols:
+            (first, step, each), (pointer, behind) = self.next_cols, at
+            pointer = self.text.at(pointer, first, element)
+            for number in range(each):
+                self.text.fetch(self.text.at(pointer, behind + number * step, element))
 
     def _fetch_rows(self, rows: Sequence[Place], index: Number) -> None:
         """Ask for what the next tile reads, where each row is a stream: each line once."""
@@ -505,6 +548,7 @@ class Tiles:
         text, n = self.text, self.shape[1]
         of_left, of_right = self._elements()
         vectors, own = [], text.lanes * of_right.n_bytes
+        self._fetch_cols(at.right, of_right)
         for number in range(n if rows else 0):
             place = text.at(at.right[0], at.right[1] + number * text.lanes, of_right)
             if self.layout.plan.is_right_given and number * own % LINE == 0:

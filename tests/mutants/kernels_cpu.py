@@ -81,6 +81,20 @@ _choose.broken(
     "::test_vectors_read_in_place_may_lie_in_two_lines",
 )
 _choose.broken(
+    "choose-asked-for-without-room",
+    "what is asked for is taken to wait in L2, which has no sets for it",
+    "asks = panel.level < 2 and asks_beside(",
+    "asks = asks_beside(",
+    "test_choose.py::test_runs_of_many_rows_are_far_and_those_of_few_are_asked_for",
+)
+_choose.broken(
+    "choose-first-tiles-asked-for",
+    "what the first tile of a block reads was asked for, too",
+    "is_met = block.counts[2] > 1 or self._n_outer(plan.cols) > 1",
+    "is_met = self._n_outer(plan.cols) > 1",
+    "test_choose.py::test_runs_of_many_rows_are_far_and_those_of_few_are_asked_for",
+)
+_choose.broken(
     "choose-runs-never-begin",
     "runs that follow each other begin anew",
     'if first == "read" and source.is_apart else 0.0',

@@ -102,6 +102,27 @@ _engine.broken(
 _WIDE = "test_plans.py::test_all_kinds_of_plans[wide]"
 _tile = In("codegen/register_tile.py", "test_codegen.py")
 _tile.broken(
+    "tile-columns-beside-begin-in-the-line-before",
+    "where lines lie otherwise than vectors the last one is not asked for",
+    "a_line, cols + a_line - 1)",
+    "a_line, cols)",
+    "test_trace.py::test_tiles_ask_for_the_columns_beside_them",
+)
+_tile.broken(
+    "tile-columns-beside-asked-by-all",
+    "each of the tiles below each other asks for all columns beside them",
+    "return Next(text.add(self._first(number, n, each, step), far), step, each)",
+    "return Next(far, step, n)",
+    "test_trace.py::test_tiles_ask_for_the_columns_beside_them",
+)
+_tile.broken(
+    "tile-columns-beside-of-the-first-alone",
+    "the tiles below each other ask for the same columns",
+    'text.divided(text.divided(text.argument("row"), rows)[0], -(-n // each))[1]',
+    "0",
+    "test_trace.py::test_tiles_ask_for_the_columns_beside_them",
+)
+_tile.broken(
     "tile-left-edge-unmasked",
     "vectors that begin before an image are read whole",
     "if min(places) < 0 or max(places) >= guard.size:",

@@ -76,6 +76,27 @@ _described.broken(
 
 _plan = In("codegen/plan.py", "test_described.py")
 _plan.broken(
+    "plan-asks-where-one-tile-reads",
+    "a tile alone asks for lines that some cache holds",
+    "(is_shared or task.bytes_of(right) >= OUTSIDE_BYTES)",
+    "(is_shared or size > 0)",
+    "test_trace.py::test_tiles_ask_for_the_columns_beside_them",
+)
+_plan.broken(
+    "plan-asks-for-lines-again",
+    "what points of a sum share is asked for at each",
+    "return step == 1 and bool(steps) and min(steps) * size >= LINE",
+    "return step == 1 and bool(steps)",
+    "test_trace.py::test_tiles_ask_for_the_columns_beside_them",
+)
+_plan.broken(
+    "plan-asks-for-what-l2-holds",
+    "columns of small operands are asked for, too",
+    " or task.n_bytes <= NEAR_BYTES:",
+    ":",
+    "test_trace.py::test_tiles_ask_for_the_columns_beside_them",
+)
+_plan.broken(
     "plan-sides-exchanged",
     "dimensions of the left operand are columns",
     '"cols" if dim in task.right.dims else "rows"',
