@@ -252,8 +252,8 @@ def write(one: Case, text: Writer) -> list[Stage]:
         every = [found for found in every if ONLY[one.only](*found[1:])] or every
         _, chosen, plan = draw.choice(every)
         engine = form(plan)(text, chosen, plan, f"run{number}")
-        with patch("loopsched.codegen.plan.NEAR_BYTES", 0):  # ask as large ones do
-            engine.write()
+        with patch.multiple("loopsched.codegen.plan", NEAR_BYTES=0, MANY_BYTES=0):
+            engine.write()  # asks for lines as large ones do
         names = tuple(operand.name for operand in chosen.operands)
         stages.append(Stage(engine.name, names, engine.n_jobs, room=engine.work_room))
     return stages

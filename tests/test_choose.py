@@ -13,7 +13,7 @@ import pytest
 from loopsched import Problem, batched_gemm, conv2d, gemm, kernel_schedules, load_arch
 from loopsched.codegen.choose import Ranking, core_of, ranked, tiled
 from loopsched.codegen.contraction import Operand, contractions
-from loopsched.codegen.core import NARROW_WAIT, Core
+from loopsched.codegen.core import COSTS, NARROW_WAIT, Core
 from loopsched.codegen.cost import Model
 from loopsched.codegen.element import BF16, FP32
 from loopsched.codegen.plan import Plan, Walk
@@ -365,6 +365,20 @@ def test_runs_of_many_rows_are_far_and_those_of_few_are_asked_for() -> None:
     assert deep["next_dram"] == 0
     assert deep["far_dram"] == pytest.approx(lines, rel=0.2)
     assert deep["leap_dram"] == pytest.approx(4096 * 4096 / 96, rel=0.05)
+
+
+def test_squares_that_tiles_asked_for_cost_less() -> None:
+    """Blocks that leave room in L2 for what the next one is packed from."""
+    (task,) = contractions(gemm(m=64, n=2048, k=1024, transpose_b=True))
+    walks = Walk(("M",), 0, 64), Walk(("K",), 0, 1024)
+    for block, name in ((64, "transpose_near"), (128, "transpose")):
+        plan = Plan((), walks[0], Walk(("N",), 0, block), walks[1], 28, 16)
+        counts = Model(task, SERVER).counts(plan)
+        squares = {one: counts[one] for one in ("transpose", "transpose_near")}
+        assert squares == {"transpose": 0, "transpose_near": 0, name: 2048 * 1024 / 256}
+        lines = 2048 * 1024 * 4 / 64
+        assert counts["next_l3"] == (pytest.approx(lines, rel=0.01) if block == 64 else 0)
+    assert COSTS["transpose_near"] < COSTS["transpose"]
 
 
 def test_tiles_of_padded_images_pay_for_masks_and_loops_over_taps() -> None:

@@ -164,3 +164,53 @@ def test_tiles_ask_for_the_columns_beside_them(
                 read.add(line)
                 assert asked[line] < begun.setdefault(column // tile[1], now)
     assert n_asked == pytest.approx(times * len(read), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("problem", "blocks", "tile", "share"),
+    [
+        (gemm(m=6, n=64, k=96, transpose_b=True), (3, 32, 32), (3, 16), 1.0),
+        (gemm(m=7, n=64, k=96, transpose_b=True), (7, 32, 96), (3, 16), 1.0),  # 3 tiles, 2 panels
+        (gemm(m=7, n=64, k=96, transpose_b=True), (2, 16, 48), (1, 16), 1.0),  # a rest of rows
+        (gemm(m=6, n=96, k=40, transpose_b=True), (3, 32, 16), (3, 16), 0.6),  # lines in two
+        (conv2d(c=32, k=64, h=5, w=5, r=3, s=3, padding=1), (5, 16, 16), (5, 16), 1.0),
+        (conv2d(c=32, k=64, h=5, w=5, r=3, s=3, padding=1), (5, 32, 32), (3, 16), 1.0),
+    ],
+)
+def test_tiles_ask_for_what_the_next_block_is_packed_from(
+    problem: Problem,
+    blocks: tuple[int, int, int],
+    tile: tuple[int, int],
+    share: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each line that a later block reads of the right operand, before it does, and none twice."""
+    monkeypatch.setattr("loopsched.codegen.plan.MANY_BYTES", 0)
+    (task,) = contractions(problem)
+    kinds, steps = roles(task), zip(("rows", "cols", "sums"), blocks, strict=True)
+    cuts = [(kinds[kind], block) for kind, block in steps]
+    rows, cols, sums = (Walk(tuple(dims), "Q" in dims and len(dims) - 1, n) for dims, n in cuts)
+    plan = Plan((), rows, cols, sums, *tile)
+    notes = np.zeros(1 << 21, np.int64)
+    text = Asking(FP32, 16, notes, 0)
+    engine = Engine(text, task, plan, "f")
+    engine.write()
+    memory = aligned((4, 1 << 17), np.float32, BLOCK, np.zeros)
+    starts = [one.ctypes.data for one in memory]
+    starts[0] += 4096  # images begin before their first points: padding is not read
+    function = called(text.text(), "f", None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
+    function(*starts, 0, engine.n_jobs)
+    asked, known, n_blocks, found, is_new = list[int](), set[int](), 0, list[bool](), True
+    for note in notes[1 : int(notes[0]) + 1].tolist():
+        place, size = (note >> 8) - starts[1], note & 255
+        if not 0 <= place < memory[1].nbytes:
+            is_new |= -memory[0].nbytes <= place < 0 and size > 1  # multiplies: left is read
+        elif size == 1:
+            asked.append(place // LINE)
+        else:
+            n_blocks, known = n_blocks + is_new, {*asked} if is_new else known
+            is_new = False
+            found += [place // LINE in known] if n_blocks > 1 else []
+    assert n_blocks == engine.n_jobs * engine.n_sum_blocks
+    assert np.mean(found) >= share
+    assert len(asked) <= (1.5 if share == 1 else 2) * len({*asked})  # blocks share lines

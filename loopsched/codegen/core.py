@@ -18,7 +18,7 @@ _TABLE = {
     "mask": (20.0, 20.0, 20.0),  # tile that reads a padded image in place: masks at its edges
     "sum": (1.2, 1.1, 2.0),  # vector of sums read or written
     "masked": (0.67, 0.57, 0.57),  # the same where it is part of a vector
-    "dot": (2.5, 6.0, 3.0),  # vector of sums whose lanes are added up
+    "dot": (1.5, 6.0, 3.0),  # vector of sums whose lanes are added up
     "square": (1.7, 1.7, 1.7),  # square of sums that is transposed to be written across
     "turn": (4.0, 4.6, 5.0),  # vector of sums written across
     "scatter": (3.4, 3.5, 10.0),  # sum written by itself
@@ -61,6 +61,7 @@ _TABLE = {
     "gather": (2.4, 2.9, 2.9),  # element copied by itself
     "apart": (6.0, 5.9, 5.9),  # vector of every second element copied
     "transpose": (110.0, 180.0, 80.0),  # square that a copy transposes
+    "transpose_near": (88.0, 150.0, 80.0),  # the same where tiles before asked for it
     "edge": (30.0, 30.0, 30.0),  # tile of a window at the edge of its plane
     "strip": (5.0, 5.0, 5.0),  # rows of a plane that the same rows of a strip meet, begun
     "pass": (1.5, 1.5, 1.5),  # line that a window reads or writes outside L2

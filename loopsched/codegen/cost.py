@@ -17,6 +17,7 @@ from loopsched.codegen.plan import (
     Plan,
     Walk,
     asks_beside,
+    asks_for_next,
     chunks,
     cut,
     heights,
@@ -33,7 +34,10 @@ CROSSING = 0.9
 APART_READ = 2.3
 """Cycles to read a vector of every second element, two at a time."""
 
-_COPIES = ("copy", "run", "gather", "apart", "transpose", "pack_l3", "pack_dram")
+_COPIES = (
+    *("copy", "run", "gather", "apart", "transpose", "transpose_near"),
+    *("pack_l3", "pack_dram"),
+)
 _LEVELS = ("", "_l2", "_l3", "_dram")
 """Where a line comes from."""
 
@@ -490,12 +494,25 @@ class Model:
             kind = "read" if self._home < 3 else "ahead"
             self._take(found, kind, self._home, block / LINE * times)
             return block, 0.0
+        turns = self._turns_right(cols, sums)
+        is_asked = turns and asks_for_next(task, plan, self._vector_bytes)
         kind = "ahead" if self._asks(plan) else "far" if source.is_far else "read"
+        if is_asked:
+            kind = "next"
         self._take(found, kind, self._home, self._shared_lines(plan, source, sums) * times)
         level = self._packed_level(block, source.lines * LINE)
         self._take(found, "pack", level, block / LINE * times)
-        self._copy_right(found, plan, dims, times)
+        if turns:
+            squares = times * math.prod(-(-length(one) // self.core.lanes) for one in dims)
+            found["transpose_near" if is_asked else "transpose"] += squares
+        else:
+            self._copy_right(found, plan, dims, times)
         return block, source.lines * LINE
+
+    def _turns_right(self, cols: _Dims, sums: _Dims) -> bool:
+        """Whether packing the right operand transposes."""
+        right, step = self.task.right, self._step(self.task.right, cols)
+        return not right.guards and step not in (None, 1) and self._step(right, sums) == 1
 
     def _packed_level(self, n_bytes: float, source: float) -> int:
         """Say which cache holds what is packed; what it is read from pushes it out of the last."""
@@ -526,8 +543,6 @@ class Model:
         if step is None or any(guard.step(dim) for guard in right.guards for dim, _ in cols):
             dim, run = cols[-1]
             self._runs(found, times * depth * (width // run), run, right.step(dim))
-        elif not right.guards and step != 1 and self._step(right, sums) == 1:
-            found["transpose"] += times * -(-depth // lanes) * -(-width // lanes)
         else:
             for wide, n in cut(width, -(-plan.tile_cols // lanes) * lanes):
                 self._runs(found, times * depth * n, wide, step)

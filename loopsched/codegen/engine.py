@@ -37,6 +37,7 @@ class Engine(Layout):
         super().__init__(text, task, plan._replace(row_parts=1) if only_packs else plan, name)
         self.only_packs = only_packs
         self._right = ""  # where the packed block of the right operand is
+        self._next: tuple[str, ...] = ()  # what the next one is packed from, if tiles ask for it
 
     def write(self) -> None:
         """Write the function ``<name>(left, right, out, work, first, last)``: some of the jobs."""
@@ -118,20 +119,35 @@ class Engine(Layout):
                 self._right = text.at(packed, place, text.element)
             if self._packs_now:
                 self._call_pack("right", cols, inside, count)
+            if self.asks_for_next:
+                self._next = (self._next_source(inside, blocks.index, n_blocks),)
             if not self.only_packs:
                 self._row_blocks(inside, cols, job[0], count, blocks.index)
+
+    def _next_source(self, origin: Origin, block: Number, n_blocks: int) -> str:
+        """Say where the next block of the sum begins; after the last, the next columns' first."""
+        text, right, (sums, cols) = self.text, self.task.right, (self.plan.sums, self.plan.cols)
+        along, across = (
+            right.step(walk.inner[0]) * walk.block if walk.inner else 0 for walk in (sums, cols)
+        )
+        is_more = text.less(block, n_blocks - 1)
+        moved = text.choice(is_more, along, across - along * (n_blocks - 1))
+        here = text.at(text.argument("right"), origin.of(text, right), right.element)
+        return text.at(here, moved, right.element)
 
     def _row_blocks(
         self, origin: Origin, cols: int, part: Number, count: Number, first: Number
     ) -> None:
         text, task, plan = self.text, self.task, self.plan
         n_whole, block, rest = chunks(task, plan.rows)
-        n_blocks = n_whole + bool(rest)
-        total = n_blocks * math.prod(task.size(dim) for dim in plan.rows.outer)
-        each = -(-total // plan.row_parts)
+        n_blocks, (total, each) = n_whole + bool(rest), self.row_blocks
         start: Number = text.mul(part, each)
         stop = text.least(text.add(start, each), total)
+        following = self._next
         with text.loop(start, stop) as blocks:
+            if following:  # each block asks for a part of each column
+                done = text.mul(text.add(blocks.index, text.mul(start, -1)), self.next_run)
+                self._next = (text.at(following[0], done, task.right.element),)
             inside = Origin(dict(origin.index))
             outer, number = text.divided(blocks.index, n_blocks)
             for dim in reversed(plan.rows.outer):
@@ -163,9 +179,8 @@ class Engine(Layout):
             right = text.at(text.argument("right"), inside.of(text, task.right), task.right.element)
         out = text.at(text.argument("out"), inside.of(text, task.out), task.out.element)
         positions = [inside.of(text, guard) for guard in self.skipped]
-        text.call(
-            f"{self.name}_block_{rows}_{cols}", (left, right, out), (count, first, *positions)
-        )
+        given = left, right, out, *self._next
+        text.call(f"{self.name}_block_{rows}_{cols}", given, (count, first, *positions))
 
     # A block: register tiles
 
@@ -179,7 +194,7 @@ class Engine(Layout):
         row_parts = tiles.alike(runs(self.heights(n_rows)))
         col_parts = runs(cut(n_cols, min(plan.tile_cols, n_cols)))
         numbers = ["count", "first", *(f"p{number}" for number in range(len(self.skipped)))]
-        name, pointers = f"{self.name}_block_{row_chunk}_{col_chunk}", ("left", "right", "out")
+        name, pointers = f"{self.name}_block_{row_chunk}_{col_chunk}", self.pointers
         is_apart = any(tiles.is_apart(cols) for *_, cols in col_parts)
         for _, live in row_parts:
             names = written.setdefault(live, {})
@@ -190,7 +205,7 @@ class Engine(Layout):
                 if wide not in names:
                     names[wide] = tiles.write(f"{own}_{wide}", live, wide, numbers)
         with text.function(name, pointers, numbers):
-            left, right, out = (text.argument(one) for one in pointers)
+            left, right, out, *following = (text.argument(one) for one in pointers)
             count, first, *others = (text.argument(one) for one in numbers)
             room = text.room(tiles.room) if is_apart else out
             for col_part in col_parts:
@@ -200,6 +215,8 @@ class Engine(Layout):
                     right_at, col = right, across.index
                     if plan.packs_right:
                         right_at = text.at(right, text.mul(col, tiles.right_tile), text.element)
+                    step = text.mul(col, merged_step(task.right, self.cols) or 0)
+                    beside = [text.at(one, step, task.right.element) for one in following]
                     for row_part, live in row_parts:
                         with text.loop(*row_part) as down:
                             left_at, at = left, (down.index, col)
@@ -207,7 +224,7 @@ class Engine(Layout):
                                 start = text.mul(down.index, tiles.left_tile)
                                 left_at = text.at(left, start, text.element)
                             passed = [text.mul(count, tiles.scale), first, *others, *at]
-                            names, given = written[live], (left_at, right_at, sums)
+                            names, given = written[live], (left_at, right_at, sums, *beside)
                             text.call(names[tiles.width(cols)], given, passed)
                             if sums != out:
                                 text.call(names[_SCATTER], (room, out), [first, *at, cols])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from loopsched.codegen.contraction import Contraction, Guard, Operand
 from loopsched.codegen.element import Element
+from loopsched.codegen.memory import LINE
 from loopsched.codegen.plan import (
     Plan,
     Sizes,
     Walk,
+    asks_for_next,
     chunks,
     heights,
     inner_sizes,
@@ -118,6 +121,30 @@ class Layout:
         return (
             vectors + (vectors * self.lanes * self.text.element.n_bytes % 4096 == 0)
         ) * self.lanes
+
+    @property
+    def pointers(self) -> tuple[str, ...]:
+        """Name what blocks and tiles are given the places of."""
+        return ("left", "right", "out", *(["next"] if self.asks_for_next else []))
+
+    @cached_property
+    def asks_for_next(self) -> bool:
+        """Whether tiles ask for what the next block of the right operand is packed from."""
+        text = self.text
+        return asks_for_next(self.task, self.plan, text.lanes * text.element.n_bytes)
+
+    @property
+    def row_blocks(self) -> tuple[int, int]:
+        """Count blocks of rows, and those that a thread takes."""
+        n_whole, _, rest = chunks(self.task, self.plan.rows)
+        total = (n_whole + bool(rest)) * math.prod(map(self.task.size, self.plan.rows.outer))
+        return total, -(-total // self.plan.row_parts)
+
+    @property
+    def next_run(self) -> int:
+        """Elements of each of the next block's columns that a block of rows asks for."""
+        a_line = LINE // self.task.right.element.n_bytes
+        return -(-self.max_sum // (a_line * self.row_blocks[1])) * a_line
 
     @property
     def is_panel(self) -> bool:

@@ -102,6 +102,10 @@ FAR_BYTES = 1024
 
 NEAR_BYTES = 5 << 18
 """All operands together, if they are no larger, are taken to stay in L2."""
+MANY_BYTES = 1 << 21
+"""An operand that is packed from no more is found fast enough."""
+BLOCK_BYTES = 5 << 16
+"""A packed block, if it is no larger, leaves room in L2 for what the next one is read from."""
 OUTSIDE_BYTES = 1 << 24
 """An operand that is larger is taken to come from memory, whatever the caches."""
 LEAST_BYTES = 4
@@ -205,6 +209,26 @@ def asks_beside(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
         return size >= LEAST_BYTES and (is_shared or task.bytes_of(right) >= OUTSIDE_BYTES)
     steps = [abs(right.step(dim)) for dim in plan.sums.dims if task.size(dim) > 1]
     return step == 1 and bool(steps) and min(steps) * size >= LINE
+
+
+def asks_for_next(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
+    """Whether tiles ask for what the next block of the right operand is packed from.
+
+    Where packing transposes, which reads many runs at once, and L2 has room for both.
+    """
+    right, cols = task.right, largest(task, plan.cols)
+    if not plan.packs_right or plan.is_right_given or plan.sums_in_lanes or right.guards:
+        return False
+    is_short = vector_bytes < LINE or right.element.n_bytes < LEAST_BYTES
+    if is_short or task.bytes_of(right) <= MANY_BYTES:
+        return False
+    sums = largest(task, plan.sums)
+    n_bytes = length(cols) * length(sums) * right.element.n_bytes
+    n_blocks = -(-task.bytes_of(right) // n_bytes)
+    is_outer = any(task.size(dim) > 1 for dim in plan.sums.outer)
+    if n_bytes > BLOCK_BYTES or n_blocks < 2 or is_outer:
+        return False
+    return merged_step(right, cols) not in (None, 1) and merged_step(right, sums) == 1
 
 
 def is_rounded(task: Contraction) -> bool:

@@ -9,7 +9,7 @@ from loopsched.codegen.contraction import Guard
 from loopsched.codegen.element import Element
 from loopsched.codegen.layout import Layout, Line, Place
 from loopsched.codegen.memory import LINE
-from loopsched.codegen.plan import asks_beside, chunks, length, walked
+from loopsched.codegen.plan import asks_beside, chunks, length, merged_step, walked
 from loopsched.codegen.writer import Number
 
 UNROLL, MORE_UNROLLED = 2, 4
@@ -203,7 +203,7 @@ class Tiles:
         """
         text, rows = self.text, live.rows
         is_direct, is_apart = self._is_direct(cols), self.is_apart(cols)
-        with text.function(name, ("left", "right", "out"), (*numbers, "row", "col")):
+        with text.function(name, self.layout.pointers, (*numbers, "row", "col")):
             row, col = text.argument("row"), text.argument("col")
             n = -(-cols // text.lanes)
             lefts = self._lefts(row, rows)
@@ -218,6 +218,7 @@ class Tiles:
             self.next_rows, self.unroll = self._next_rows(rows), self.at_once(rows, cols)
             levels, _ = self.levels(rows)
             self.asked: _Asked | None = None
+            self.asks_for_next = self.layout.asks_for_next and levels[0].dim not in self.guarded
             self.next_cols = self._next_cols(rows, cols) if self._asks(cols) else None
             if is_direct:
                 outs = self._across(outs, col)
@@ -387,6 +388,9 @@ class Tiles:
             if self.asked:
                 self._fetch_step(self.asked, text.divided(loop.index, unroll)[0])
                 self.asked = None
+            if self.asks_for_next:
+                self._fetch_source(text.divided(loop.index, unroll)[0], levels)
+                self.asks_for_next = False
             here = self._moved(at, loop.index, left, wide)
             is_shared = here.meets(left, unroll)
             if self.next_rows and left == 1 and not self._is_dense:
@@ -417,6 +421,25 @@ class Tiles:
         for place in range(each):
             out = text.at(pointer, text.add(first, place * step), self._out)
             self._fetch((out, 0), run - 1, self._out, writes=True)
+
+    def _fetch_source(self, number: Number, levels: Sequence[Level]) -> None:
+        """Ask for some lines of what this panel's columns in the next block are packed from.
+
+        Tiles below each other share them; at each step of the outermost loop some, in order.
+        """
+        text, layout, (rows, n) = self.text, self.layout, self.shape
+        right = layout.task.right
+        step, a_line = merged_step(right, layout.cols) or 0, LINE // right.element.n_bytes
+        run = layout.next_run // a_line
+        own = -(-n * text.lanes * run // self.n_below)
+        n_steps = max(self._counts(levels[0])) // (1 if levels[1:] else self.unroll)
+        each, below = -(-own // max(1, n_steps)), text.divided(text.argument("row"), rows)[0]
+        for place in range(each):
+            at = text.add(text.mul(number, each), place)
+            with text.when(text.less(at, own)):
+                col, line = text.divided(text.add(text.mul(below, own), at), run)
+                where = text.add(text.mul(col, step), text.mul(line, a_line))
+                text.fetch(text.at(text.argument("next"), where, right.element))
 
     def _limits(self, guard: Guard, position: str, size: Number) -> tuple[Number, Number]:
         """Give the steps of a loop between which a guard holds."""
@@ -453,9 +476,14 @@ class Tiles:
     def _shared(self, rows: int, n: int, step: int, far: int) -> Next:
         """Share requests for ``n`` places, from ``far`` on, among tiles below each other."""
         text = self.text
-        each = -(-n // sum(times for _, times in self.layout.heights(self.n_rows)))
+        each = -(-n // self.n_below)
         number = text.divided(text.divided(text.argument("row"), rows)[0], -(-n // each))[1]
         return Next(text.add(self._first(number, n, each, step), far), step, each)
+
+    @property
+    def n_below(self) -> int:
+        """Tiles below each other in the largest blocks."""
+        return sum(times for _, times in self.layout.heights(self.n_rows))
 
     def _first(self, number: Number, n: int, each: int, step: int) -> Number:
         """Say where some of ``n`` places begin, taken in order; the last ones end with them."""

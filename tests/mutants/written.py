@@ -11,6 +11,20 @@ _C = "::test_c_computes_random_kernels"
 
 _engine = In("codegen/engine.py", "test_codegen.py")
 _engine.broken(
+    "engine-next-columns-asked-for-where-the-sum-goes-on",
+    "what later blocks of a sum are packed from is not asked for",
+    "moved = text.choice(is_more, along, across - along * (n_blocks - 1))",
+    "moved = across",
+    "test_trace.py::test_tiles_ask_for_what_the_next_block_is_packed_from",
+)
+_engine.broken(
+    "engine-next-block-asked-for-in-the-same-part",
+    "all blocks of rows ask for the same part of what the next block is packed from",
+    "done = text.mul(text.add(blocks.index, text.mul(start, -1)), self.next_run)",
+    "done = 0",
+    "test_trace.py::test_tiles_ask_for_what_the_next_block_is_packed_from",
+)
+_engine.broken(
     "engine-sum-begins-anew",
     "each block of a sum begins where the first does",
     "inside.index[walk.inner[0]] = start",
@@ -51,13 +65,6 @@ _engine.broken(
     'place = Span(Flat("start", step), 1, self.max_sum, start)',
     'place = Span(Flat("start", step), 1, self.max_sum, start // high * high)',
     "::test_llvm_computes_random_kernels",
-)
-_engine.broken(
-    "engine-parts-of-rows-rounded-down",
-    "blocks of rows that do not share out evenly belong to no job",
-    "each = -(-total // plan.row_parts)",
-    "each = total // plan.row_parts",
-    _RANDOM,
 )
 
 _DOTS = "test_codegen.py::test_sums_in_lanes_compute_random_kernels"
@@ -114,6 +121,13 @@ _tile.broken(
     "return Next(text.add(self._first(number, n, each, step), far), step, each)",
     "return Next(far, step, n)",
     "test_trace.py::test_tiles_ask_for_the_columns_beside_them",
+)
+_tile.broken(
+    "tile-next-block-asked-by-each",
+    "each of the tiles below each other asks for all that the next block is packed from",
+    "own = -(-n * text.lanes * run // self.n_below)",
+    "own = n * text.lanes * run",
+    "test_trace.py::test_tiles_ask_for_what_the_next_block_is_packed_from",
 )
 _tile.broken(
     "tile-columns-beside-of-the-first-alone",
@@ -257,6 +271,13 @@ _tile.broken(
 )
 
 _layout = In("codegen/layout.py", "test_codegen.py")
+_layout.broken(
+    "engine-parts-of-rows-rounded-down",
+    "blocks of rows that do not share out evenly belong to no job",
+    "return total, -(-total // self.plan.row_parts)",
+    "return total, total // self.plan.row_parts",
+    _RANDOM,
+)
 _layout.broken(
     "blocks-points-side-by-side",
     "points of a block follow each other as if their step were one",

@@ -76,6 +76,13 @@ _described.broken(
 
 _plan = In("codegen/plan.py", "test_described.py")
 _plan.broken(
+    "plan-asks-for-no-next-block",
+    "what is packed in blocks of the sum alone has no next block",
+    "n_blocks = -(-task.bytes_of(right) // n_bytes)",
+    "n_blocks = 1",
+    "test_trace.py::test_tiles_ask_for_what_the_next_block_is_packed_from",
+)
+_plan.broken(
     "plan-asks-where-one-tile-reads",
     "a tile alone asks for lines that some cache holds",
     "(is_shared or task.bytes_of(right) >= OUTSIDE_BYTES)",
