@@ -111,6 +111,11 @@ class Model:
     def __init__(self, task: Contraction, core: Core) -> None:
         self.task, self.core = task, core
         self._costs, self._latency = core.costs, core.fma_latency
+        self._apart = tuple(
+            [cost * (is_copy == (name in _COPIES)) for name, cost in self._costs.items()]
+            for is_copy in (False, True)
+        )
+        """What events cost that threads share, and those that each of them pays."""
         if core.is_narrow:
             self._latency += NARROW_WAIT
         self.element_bytes = task.left.element.n_bytes
@@ -189,8 +194,8 @@ class Model:
 
     def paid(self, counts: Counts) -> tuple[float, float]:
         """Give the cycles of what is counted: what threads share, and copies of each of them."""
-        shared = sum(self._costs[name] * n for name, n in counts.items() if name not in _COPIES)
-        return shared, sum(self._costs[name] * counts[name] for name in _COPIES)
+        shared, copied = (sum(map(mul, one, counts.values())) for one in self._apart)
+        return shared, copied
 
     def sums(self, plan: Plan) -> float:
         """Estimate what a plan's register tiles take at least, on one thread."""
