@@ -121,6 +121,8 @@ class Asking(TraceText):
         (gemm(m=20, n=808, k=500), (5, 48), 4 / 3),  # four for three; vectors lie in two lines
         (gemm(m=20, n=800, k=500, transpose_b=True), (7, 4), 3 / 2),
         (gemm(m=18, n=800, k=512, transpose_b=True), (6, 3), 1),
+        (gemm(m=8, n=1000, k=500, transpose_b=True), (3, 3), 1),  # tiles of 3, 3 and 2 rows
+        (gemm(m=15, n=800, k=500, transpose_b=True), (4, 4), 1),
         (gemm(m=4, n=1000, k=4200, transpose_b=True), (4, 4), 1),  # alone, and 17 MB
         (gemm(m=4, n=1000, k=400, transpose_b=True), (4, 4), 0),  # alone, and in some cache
         (gemm(m=20, n=300, k=500), (8, 48), 0),  # all of it is found in L2
@@ -133,7 +135,6 @@ def test_tiles_ask_for_the_columns_beside_them(
     problem: Problem, tile: tuple[int, int], times: float
 ) -> None:
     """Each line that later tiles read of the right operand, before they begin, about so often."""
-    (task,) = contractions(problem)
     (task,) = contractions(problem)
     task = task.swapped() if "P" in task.left.dims else task
     kinds = roles(task)
@@ -162,7 +163,7 @@ def test_tiles_ask_for_the_columns_beside_them(
             line = place // LINE if is_along else (place + LINE - 1) // LINE
             if column >= tile[1] and times:
                 read.add(line)
-                assert asked[line] < begun.setdefault(column // tile[1], now)
+                assert asked.get(line, now) < begun.setdefault(column // tile[1], now)
     assert n_asked == pytest.approx(times * len(read), rel=0.05)
 
 
@@ -172,6 +173,8 @@ def test_tiles_ask_for_the_columns_beside_them(
         (gemm(m=6, n=64, k=96, transpose_b=True), (3, 32, 32), (3, 16), 1.0),
         (gemm(m=7, n=64, k=96, transpose_b=True), (7, 32, 96), (3, 16), 1.0),  # 3 tiles, 2 panels
         (gemm(m=7, n=64, k=96, transpose_b=True), (2, 16, 48), (1, 16), 1.0),  # a rest of rows
+        (gemm(m=49, n=64, k=96, transpose_b=True), (49, 16, 96), (4, 16), 1.0),  # 4 and 3 rows
+        (gemm(m=24, n=64, k=96, transpose_b=True), (2, 16, 48), (1, 16), 1.0),  # more than lines
         (gemm(m=6, n=96, k=40, transpose_b=True), (3, 32, 16), (3, 16), 0.6),  # lines in two
         (conv2d(c=32, k=64, h=5, w=5, r=3, s=3, padding=1), (5, 16, 16), (5, 16), 1.0),
         (conv2d(c=32, k=64, h=5, w=5, r=3, s=3, padding=1), (5, 32, 32), (3, 16), 1.0),
@@ -184,7 +187,7 @@ def test_tiles_ask_for_what_the_next_block_is_packed_from(
     share: float,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each line that a later block reads of the right operand, before it does, and none twice."""
+    """Each line that a later block reads of the right operand, before it does, and few twice."""
     monkeypatch.setattr("loopsched.codegen.plan.MANY_BYTES", 0)
     (task,) = contractions(problem)
     kinds, steps = roles(task), zip(("rows", "cols", "sums"), blocks, strict=True)
@@ -213,4 +216,6 @@ def test_tiles_ask_for_what_the_next_block_is_packed_from(
             found += [place // LINE in known] if n_blocks > 1 else []
     assert n_blocks == engine.n_jobs * engine.n_sum_blocks
     assert np.mean(found) >= share
-    assert len(asked) <= (1.5 if share == 1 else 2) * len({*asked})  # blocks share lines
+    again = 1.5 if share == 1 else 2  # blocks share lines, or more ask than there are lines
+    again *= max(1, engine.row_blocks[1] * LINE / (4 * engine.max_sum))
+    assert len(asked) <= again * len({*asked})

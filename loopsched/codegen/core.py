@@ -42,8 +42,8 @@ _TABLE = {
     "leap_dram": (8.0, 0.0, 0.0),
     "hop_l3": (12.0, 0.0, 0.0),  # run of a block that goes on in no other: less than a page
     "hop_dram": (120.0, 0.0, 0.0),
-    "next_l3": (0.2, 9.0, 6.0),  # line beside columns in place: tiles before asked for it
-    "next_dram": (4.5, 46.0, 46.0),
+    "next_l3": (0.2, 2.0, 2.0),  # line of the right operand that tiles before asked for
+    "next_dram": (4.5, 34.0, 34.0),
     "ahead_l3": (17.0, 6.0, 6.0),  # line that is asked for before it is needed
     "ahead_dram": (16.0, 21.0, 10.0),
     "write_l2": (1.0, 0.79, 0.79),  # line of the output written for the first time

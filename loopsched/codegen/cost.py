@@ -703,8 +703,10 @@ class Model:
                 share = 1 - plan.is_right_given / n_row_blocks
                 self._take(found, "spill", first, times * panel.lines * share)
             else:
-                kind = "next" if asks else "far"
-                self._take(found, kind, first, times * panel.lines * (1 - 1 / n_row_blocks))
+                again_far = times * panel.lines * (1 - 1 / n_row_blocks)
+                first_tile = wide / n_cols if asks else 1.0  # nothing asks for a block's first
+                self._take(found, "far", first, again_far * first_tile)
+                self._take(found, "next", first, again_far * (1 - first_tile))
         found["near"] += again
         self._take(found, "read" if plan.packs_right else "far", level, again)
         if not (plan.packs_right or plan.sums_in_lanes):
@@ -715,7 +717,8 @@ class Model:
             lines = self._shared_lines(plan, source, block.sums) * block.times / n_row_blocks
             if asks:
                 is_met = block.counts[2] > 1 or self._n_outer(plan.cols) > 1
-                alone = lines * is_met * wide / n_cols  # of panels that nothing was before
+                n_before = 1 if is_met else block.counts[1]  # blocks that go on where one ends
+                alone = lines * wide / n_cols / n_before
                 self._take(found, "next", self._home, lines - alone)
                 lines = alone
             is_far = panel.is_far and block.points[2] > MOST_FOLLOWED

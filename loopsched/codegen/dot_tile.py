@@ -28,8 +28,8 @@ class DotTiles(Tiles):
     def _hides(self) -> bool:
         return False
 
-    def _next_cols(self, rows: int, cols: int) -> Next:
-        return self._shared(rows, cols, self.right_cols.step, cols * self.right_cols.step)
+    def _next_cols(self, cols: int) -> Next:
+        return self._shared(cols, self.right_cols.step, cols * self.right_cols.step)
 
     def _totals(
         self, levels: Sequence[Level], lefts: list[Place], col: Number, cols: int

@@ -10,7 +10,16 @@ from loopsched.codegen.copying import Copy, Flat, Span, spans_of
 from loopsched.codegen.dot_tile import tiles_of
 from loopsched.codegen.element import Element
 from loopsched.codegen.layout import Layout, Origin
-from loopsched.codegen.plan import Plan, chunks, cut, inner_sizes, length, merged_step, runs
+from loopsched.codegen.plan import (
+    Plan,
+    chunks,
+    cut,
+    inner_sizes,
+    length,
+    merged_step,
+    runs,
+    turns_right,
+)
 from loopsched.codegen.register_tile import Live, Tiles
 from loopsched.codegen.window import Window
 from loopsched.codegen.writer import Number, Writer
@@ -147,6 +156,7 @@ class Engine(Layout):
         with text.loop(start, stop) as blocks:
             if following:  # each block asks for a part of each column
                 done = text.mul(text.add(blocks.index, text.mul(start, -1)), self.next_run)
+                done = text.least(done, max(0, self.max_sum - self.next_run))
                 self._next = (text.at(following[0], done, task.right.element),)
             inside = Origin(dict(origin.index))
             outer, number = text.divided(blocks.index, n_blocks)
@@ -215,8 +225,10 @@ class Engine(Layout):
                     right_at, col = right, across.index
                     if plan.packs_right:
                         right_at = text.at(right, text.mul(col, tiles.right_tile), text.element)
-                    step = text.mul(col, merged_step(task.right, self.cols) or 0)
-                    beside = [text.at(one, step, task.right.element) for one in following]
+                    step = merged_step(task.right, self.cols) or 0
+                    beside = [
+                        text.at(one, text.mul(col, step), task.right.element) for one in following
+                    ]
                     for row_part, live in row_parts:
                         with text.loop(*row_part) as down:
                             left_at, at = left, (down.index, col)
@@ -267,14 +279,7 @@ class Engine(Layout):
     @property
     def is_turned(self) -> bool:
         """Whether packing columns side by side transposes: the sum is contiguous in memory."""
-        right = self.task.right
-        return (
-            self.is_panel
-            and not right.guards
-            and self.lanes > 1
-            and merged_step(right, self.cols) != 1
-            and merged_step(right, self.sum_inner) == 1
-        )
+        return self.lanes > 1 and turns_right(self.task, self.plan)
 
     def _write_turned(self, chunk: int, parts: list[tuple[int, int, int]], step: int) -> None:
         """Write a copy of squares that are transposed in registers.

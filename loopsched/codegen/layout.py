@@ -124,7 +124,7 @@ class Layout:
 
     @property
     def pointers(self) -> tuple[str, ...]:
-        """Name what blocks and tiles are given the places of."""
+        """Name the pointers that blocks and tiles are given."""
         return ("left", "right", "out", *(["next"] if self.asks_for_next else []))
 
     @cached_property
@@ -135,7 +135,7 @@ class Layout:
 
     @property
     def row_blocks(self) -> tuple[int, int]:
-        """Count blocks of rows, and those that a thread takes."""
+        """Count blocks of rows, and those of a job."""
         n_whole, _, rest = chunks(self.task, self.plan.rows)
         total = (n_whole + bool(rest)) * math.prod(map(self.task.size, self.plan.rows.outer))
         return total, -(-total // self.plan.row_parts)

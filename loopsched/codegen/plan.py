@@ -101,9 +101,9 @@ FAR_BYTES = 1024
 """So far apart lie runs that hardware does not foresee: copies ask for them."""
 
 NEAR_BYTES = 5 << 18
-"""All operands together, if they are no larger, are taken to stay in L2."""
+"""Operands that are no larger together are mostly found in L2: tiles ask for nothing."""
 MANY_BYTES = 1 << 21
-"""An operand that is packed from no more is found fast enough."""
+"""Of an operand that is no larger tiles ask for nothing to be packed: that gained nothing."""
 BLOCK_BYTES = 5 << 16
 """A packed block, if it is no larger, leaves room in L2 for what the next one is read from."""
 OUTSIDE_BYTES = 1 << 24
@@ -190,12 +190,20 @@ def skips(task: Contraction, plan: Plan, side: str = "left") -> bool:
     return True
 
 
-def asks_beside(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
-    """Whether tiles ask for the columns beside their own while they multiply, in place.
+def turns_right(task: Contraction, plan: Plan) -> bool:
+    """Whether packing the right operand transposes: it is contiguous along the sum alone."""
+    right = task.right
+    across = merged_step(right, largest(task, plan.cols))
+    is_across = across not in (None, 1) and not right.guards
+    return is_across and merged_step(right, largest(task, plan.sums)) == 1
 
-    At each point of the sum, or where lanes hold these for a line of each column.  Short vectors
-    multiply too little at a point to hide that; a tile that has none below it reads such lines
-    as fast as it can, except from memory.
+
+def asks_beside(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
+    """Whether tiles ask for the columns beside their own while they multiply: those in place.
+
+    For the lines of each point of the sum; where lanes hold points, for a line of each column.
+    Short vectors multiply too little at a point to hide that.  Where lanes hold points and no
+    tiles share the columns, they are read as fast as can be already, except from memory.
     """
     right, size = task.right, task.right.element.n_bytes
     if plan.packs_right or right.guards or vector_bytes < LINE or task.n_bytes <= NEAR_BYTES:
@@ -208,7 +216,8 @@ def asks_beside(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
         is_shared = length(largest(task, plan.rows)) > plan.tile_rows
         return size >= LEAST_BYTES and (is_shared or task.bytes_of(right) >= OUTSIDE_BYTES)
     steps = [abs(right.step(dim)) for dim in plan.sums.dims if task.size(dim) > 1]
-    return step == 1 and bool(steps) and min(steps) * size >= LINE
+    is_lined = step == 1 and plan.tile_cols * size >= LINE
+    return is_lined and bool(steps) and min(steps) * size >= LINE
 
 
 def asks_for_next(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
@@ -216,19 +225,17 @@ def asks_for_next(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
 
     Where packing transposes, which reads many runs at once, and L2 has room for both.
     """
-    right, cols = task.right, largest(task, plan.cols)
-    if not plan.packs_right or plan.is_right_given or plan.sums_in_lanes or right.guards:
+    right = task.right
+    if not plan.packs_right or plan.is_right_given or plan.sums_in_lanes:
         return False
     is_short = vector_bytes < LINE or right.element.n_bytes < LEAST_BYTES
     if is_short or task.bytes_of(right) <= MANY_BYTES:
         return False
-    sums = largest(task, plan.sums)
-    n_bytes = length(cols) * length(sums) * right.element.n_bytes
-    n_blocks = -(-task.bytes_of(right) // n_bytes)
-    is_outer = any(task.size(dim) > 1 for dim in plan.sums.outer)
-    if n_bytes > BLOCK_BYTES or n_blocks < 2 or is_outer:
-        return False
-    return merged_step(right, cols) not in (None, 1) and merged_step(right, sums) == 1
+    points = length(largest(task, plan.cols)) * length(largest(task, plan.sums))
+    outer = *plan.batch, *plan.cols.outer, *plan.sums.outer
+    is_apart = any(task.size(dim) > 1 for dim in outer)  # the next block may begin anywhere
+    has_room = points * right.element.n_bytes <= BLOCK_BYTES
+    return has_room and not is_apart and turns_right(task, plan)
 
 
 def is_rounded(task: Contraction) -> bool:

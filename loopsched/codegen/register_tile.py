@@ -218,8 +218,8 @@ class Tiles:
             self.next_rows, self.unroll = self._next_rows(rows), self.at_once(rows, cols)
             levels, _ = self.levels(rows)
             self.asked: _Asked | None = None
-            self.asks_for_next = self.layout.asks_for_next and levels[0].dim not in self.guarded
-            self.next_cols = self._next_cols(rows, cols) if self._asks(cols) else None
+            self.asks_for_next = self.layout.asks_for_next
+            self.next_cols = self._next_cols(cols) if self._asks(cols) else None
             if is_direct:
                 outs = self._across(outs, col)
                 self._ask(outs, cols, levels)
@@ -427,13 +427,13 @@ class Tiles:
 
         Tiles below each other share them; at each step of the outermost loop some, in order.
         """
-        text, layout, (rows, n) = self.text, self.layout, self.shape
+        text, layout, (_, n) = self.text, self.layout, self.shape
         right = layout.task.right
         step, a_line = merged_step(right, layout.cols) or 0, LINE // right.element.n_bytes
         run = layout.next_run // a_line
         own = -(-n * text.lanes * run // self.n_below)
         n_steps = max(self._counts(levels[0])) // (1 if levels[1:] else self.unroll)
-        each, below = -(-own // max(1, n_steps)), text.divided(text.argument("row"), rows)[0]
+        each, below = -(-own // max(1, n_steps)), self._below()
         for place in range(each):
             at = text.add(text.mul(number, each), place)
             with text.when(text.less(at, own)):
@@ -467,17 +467,23 @@ class Tiles:
         asks = asks_beside(layout.task, layout.plan, text.lanes * text.element.n_bytes)
         return asks and cols == layout.plan.tile_cols
 
-    def _next_cols(self, rows: int, cols: int) -> Next:
+    def _next_cols(self, cols: int) -> Next:
         """Say which lines of the columns beside its own a tile asks for at a point of its sum."""
         size = self.layout.task.right.element.n_bytes
         a_line = LINE // size  # their last elements: this tile has read the line before
-        return self._shared(rows, -(-cols * size // LINE), a_line, cols + a_line - 1)
+        return self._shared(-(-cols * size // LINE), a_line, cols + a_line - 1)
 
-    def _shared(self, rows: int, n: int, step: int, far: int) -> Next:
+    def _below(self) -> Number:
+        """Count the tiles above this one in the largest blocks: the highest ones come first."""
+        text, (highest, _) = self.text, self.layout.heights(self.n_rows)[0]
+        number, _ = text.divided(text.add(text.argument("row"), highest - 1), highest)
+        return text.least(number, self.n_below - 1)
+
+    def _shared(self, n: int, step: int, far: int) -> Next:
         """Share requests for ``n`` places, from ``far`` on, among tiles below each other."""
         text = self.text
         each = -(-n // self.n_below)
-        number = text.divided(text.divided(text.argument("row"), rows)[0], -(-n // each))[1]
+        number = text.divided(self._below(), -(-n // each))[1]
         return Next(text.add(self._first(number, n, each, step), far), step, each)
 
     @property

@@ -123,6 +123,13 @@ _tile.broken(
     "test_trace.py::test_tiles_ask_for_the_columns_beside_them",
 )
 _tile.broken(
+    "tile-lower-tiles-miscounted",
+    "lower tiles of which some have a row less are told apart by their rows alone",
+    'text.add(text.argument("row"), highest - 1), highest)',
+    'text.argument("row"), highest)',
+    "test_trace.py::test_tiles_ask_for_what_the_next_block_is_packed_from",
+)
+_tile.broken(
     "tile-next-block-asked-by-each",
     "each of the tiles below each other asks for all that the next block is packed from",
     "own = -(-n * text.lanes * run // self.n_below)",
@@ -132,8 +139,8 @@ _tile.broken(
 _tile.broken(
     "tile-columns-beside-of-the-first-alone",
     "the tiles below each other ask for the same columns",
-    'text.divided(text.divided(text.argument("row"), rows)[0], -(-n // each))[1]',
-    "0",
+    "number = text.divided(self._below(), -(-n // each))[1]",
+    "number = 0",
     "test_trace.py::test_tiles_ask_for_the_columns_beside_them",
 )
 _tile.broken(

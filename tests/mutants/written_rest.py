@@ -76,11 +76,11 @@ _described.broken(
 
 _plan = In("codegen/plan.py", "test_described.py")
 _plan.broken(
-    "plan-asks-for-no-next-block",
-    "what is packed in blocks of the sum alone has no next block",
-    "n_blocks = -(-task.bytes_of(right) // n_bytes)",
-    "n_blocks = 1",
-    "test_trace.py::test_tiles_ask_for_what_the_next_block_is_packed_from",
+    "plan-next-block-has-no-room",
+    "blocks of any size leave room in L2 for what the next one is packed from",
+    "return has_room and not is_apart and turns_right(task, plan)",
+    "return not is_apart and turns_right(task, plan)",
+    "test_choose.py::test_squares_that_tiles_asked_for_cost_less",
 )
 _plan.broken(
     "plan-asks-where-one-tile-reads",
@@ -92,8 +92,8 @@ _plan.broken(
 _plan.broken(
     "plan-asks-for-lines-again",
     "what points of a sum share is asked for at each",
-    "return step == 1 and bool(steps) and min(steps) * size >= LINE",
-    "return step == 1 and bool(steps)",
+    "return is_lined and bool(steps) and min(steps) * size >= LINE",
+    "return is_lined and bool(steps)",
     "test_trace.py::test_tiles_ask_for_the_columns_beside_them",
 )
 _plan.broken(
