@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from loopsched import Problem, conv2d, gemm
 from loopsched.base.machine_code import called
 from loopsched.codegen import trace
-from loopsched.codegen.contraction import contractions
+from loopsched.codegen.contraction import Contraction, contractions
 from loopsched.codegen.element import FP32
 from loopsched.codegen.engine import Engine
+from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.memory import aligned
 from loopsched.codegen.plan import Plan, Walk, roles
 from loopsched.codegen.trace import BLOCK, LINE, Cache, TraceText, places, replay
@@ -112,6 +113,16 @@ class Asking(TraceText):
             self._touch(pointer, 1)
 
 
+def noted(task: Contraction, plan: Plan, starts: Iterable[int], room: int) -> list[tuple[int, int]]:
+    """Addresses and sizes that all jobs of a program touch, and ask for, in turn."""
+    notes = np.zeros(room, np.int64)
+    engine = Engine(text := Asking(FP32, 16, notes, 0), task, plan, "f")
+    engine.write()
+    types = *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2
+    called(text.text(), "f", None, *types)(*starts, 0, engine.n_jobs)
+    return [(note >> 8, note & 255) for note in notes[1 : int(notes[0]) + 1].tolist()]
+
+
 @pytest.mark.parametrize(
     ("problem", "tile", "times"),
     [
@@ -142,17 +153,12 @@ def test_tiles_ask_for_the_columns_beside_them(
     walks = (Walk(tuple(kinds[one])) for one in ("rows", "cols", "sums"))
     rows, cols, sums = (one._replace(block=task.size(one.dims[0])) for one in walks)
     plan = Plan((), rows, cols, sums, *tile, packs_right=False, sums_in_lanes=is_along)
-    notes = np.zeros(1 << 22, np.int64)
-    text = Asking(FP32, 16, notes, 0)
-    Engine(text, task, plan, "f").write()
     memory = aligned((3, 1 << 23), np.float32, BLOCK, np.zeros)
-    function = called(text.text(), "f", None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
-    function(*(one.ctypes.data for one in memory), 0, 0, 1)
-    n_notes, start = int(notes[0]), memory[1].ctypes.data
+    start, starts = memory[1].ctypes.data, [*(one.ctypes.data for one in memory), 0]
     n_cols = np.prod([task.size(dim) for dim in cols.dims])
     asked, n_asked, begun, read = dict[int, int](), 0, dict[int, int](), set[int]()
-    for now, note in enumerate(notes[1 : n_notes + 1].tolist()):
-        place, size = (note >> 8) - start, note & 255
+    for now, (address, size) in enumerate(noted(task, plan, starts, 1 << 22)):
+        place = address - start
         if size == 1 and place >= 0:
             n_asked += 1
             asked.setdefault(place // LINE, now)
@@ -194,18 +200,13 @@ def test_tiles_ask_for_what_the_next_block_is_packed_from(
     cuts = [(kinds[kind], block) for kind, block in steps]
     rows, cols, sums = (Walk(tuple(dims), "Q" in dims and len(dims) - 1, n) for dims, n in cuts)
     plan = Plan((), rows, cols, sums, *tile)
-    notes = np.zeros(1 << 21, np.int64)
-    text = Asking(FP32, 16, notes, 0)
-    engine = Engine(text, task, plan, "f")
-    engine.write()
+    engine = Engine(LlvmText(FP32, 16), task, plan, "f")
     memory = aligned((4, 1 << 17), np.float32, BLOCK, np.zeros)
     starts = [one.ctypes.data for one in memory]
     starts[0] += 4096  # images begin before their first points: padding is not read
-    function = called(text.text(), "f", None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
-    function(*starts, 0, engine.n_jobs)
     asked, known, n_blocks, found, is_new = list[int](), set[int](), 0, list[bool](), True
-    for note in notes[1 : int(notes[0]) + 1].tolist():
-        place, size = (note >> 8) - starts[1], note & 255
+    for address, size in noted(task, plan, starts, 1 << 21):
+        place = address - starts[1]
         if not 0 <= place < memory[1].nbytes:
             is_new |= -memory[0].nbytes <= place < 0 and size > 1  # multiplies: left is read
         elif size == 1:

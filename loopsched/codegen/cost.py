@@ -35,8 +35,14 @@ APART_READ = 2.3
 """Cycles to read a vector of every second element, two at a time."""
 
 _COPIES = (
-    *("copy", "run", "gather", "apart", "transpose", "transpose_near"),
-    *("pack_l3", "pack_dram"),
+    "copy",
+    "run",
+    "gather",
+    "apart",
+    "transpose",
+    "transpose_near",
+    "pack_l3",
+    "pack_dram",
 )
 _LEVELS = ("", "_l2", "_l3", "_dram")
 """Where a line comes from."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -136,9 +135,8 @@ def of_plan(
     layout = Layout(LlvmText(*kind), task, plan, "described")
     loops = [KernelLoop((dim,), 1, task.size(dim), threads > 1) for dim in plan.batch]
     if plan.row_parts > 1:
-        n_whole, block, rest = chunks(task, plan.rows)
-        n_blocks = math.prod(map(task.size, plan.rows.outer)) * (n_whole + bool(rest))
-        each = -(-n_blocks // plan.row_parts) * length(inner_sizes(task, plan.rows, block))
+        _, block, _ = chunks(task, plan.rows)
+        each = layout.row_blocks[1] * length(inner_sizes(task, plan.rows, block))
         loops.insert(0, KernelLoop(plan.rows.dims, each, plan.row_parts, threads > 1))
     is_packed = plan.packs_right and not plan.is_right_given
     packs = task.right.name if is_packed else "", task.left.name if plan.packs_left else ""

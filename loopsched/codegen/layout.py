@@ -130,8 +130,12 @@ class Layout:
     @cached_property
     def asks_for_next(self) -> bool:
         """Whether tiles ask for what the next block of the right operand is packed from."""
-        text = self.text
-        return asks_for_next(self.task, self.plan, text.lanes * text.element.n_bytes)
+        return asks_for_next(self.task, self.plan, self.vector_bytes)
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of a vector of what is computed."""
+        return self.lanes * self.text.element.n_bytes
 
     @property
     def row_blocks(self) -> tuple[int, int]:

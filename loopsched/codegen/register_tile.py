@@ -290,7 +290,7 @@ class Tiles:
 
         With vectors of 32 bytes a tile took up to twice as long with them.
         """
-        return self.text.lanes * self.text.element.n_bytes >= LINE
+        return self.layout.vector_bytes >= LINE
 
     def _steps(self, levels: Sequence[Level]) -> int:
         """Say how many steps the outermost loop of a sum has at least; 0: nobody knows."""
@@ -463,8 +463,8 @@ class Tiles:
         return rows * self.left_rows.step
 
     def _asks(self, cols: int) -> bool:
-        layout, text = self.layout, self.text
-        asks = asks_beside(layout.task, layout.plan, text.lanes * text.element.n_bytes)
+        layout = self.layout
+        asks = asks_beside(layout.task, layout.plan, layout.vector_bytes)
         return asks and cols == layout.plan.tile_cols
 
     def _next_cols(self, cols: int) -> Next:

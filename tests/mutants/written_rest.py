@@ -48,8 +48,8 @@ _LOOPS = "::test_loops_are_those_of_the_program"
 _described.broken(
     "described-parts-of-rows-untold",
     "that threads share the rows is not told",
-    "    if plan.row_parts > 1:\n        n_whole",
-    "    if plan.row_parts > 99:\n        n_whole",
+    "    if plan.row_parts > 1:\n        _, block",
+    "    if plan.row_parts > 99:\n        _, block",
     _LOOPS,
 )
 _described.broken(
