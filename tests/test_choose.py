@@ -14,7 +14,7 @@ from loopsched import Problem, batched_gemm, conv2d, gemm, kernel_schedules, loa
 from loopsched.codegen.choose import Ranking, core_of, ranked, tiled
 from loopsched.codegen.contraction import Operand, contractions
 from loopsched.codegen.core import COSTS, NARROW_WAIT, Core
-from loopsched.codegen.cost import Model
+from loopsched.codegen.cost import PARTED, Model
 from loopsched.codegen.element import BF16, FP32
 from loopsched.codegen.plan import Plan, Walk
 
@@ -404,3 +404,35 @@ def test_rows_in_one_set_of_l1_push_each_other_out() -> None:
 
     assert clash(16, 1024) == 512 * 1024 / 16
     assert clash(8, 1024) == clash(16, 1040) == 0
+
+
+@pytest.mark.parametrize(
+    ("problem", "which", "times"),
+    [
+        (conv2d(n=1, c=3, k=64, h=224, w=224, r=3, s=3, padding=1), 0, PARTED),
+        (conv2d(n=1, c=3, k=64, h=30, w=30, r=3, s=3, padding=1), 0, 1),  # planes of 3,600 bytes
+        (gemm(m=64, n=2000, k=30), 0, PARTED),
+        (gemm(m=64, n=2000, k=30), -1, 1),  # all columns at once
+        (gemm(m=64, n=1000, k=30), 0, 1),
+    ],
+)
+def test_threads_that_write_planes_of_the_same_columns(
+    problem: Problem, which: int, times: float
+) -> None:
+    (task,) = contractions(problem)
+    task = task.swapped() if task.left.guards else task
+    found = [
+        one
+        for one in chain(*tiled(task, SERVER, None))
+        if not (one.packs_left or one.packs_right or one.sums_in_lanes)
+        and (one.tile_rows, one.rows.block) == (4, 16)
+    ][which]
+    model = Model(task, SERVER)
+    one, parted = (model.cycles(found._replace(row_parts=n), 2, (1.0, 0.0)) for n in (1, 4))
+    assert parted / model._share(found, 2, 4) == pytest.approx(times)
+    assert one == model._share(found, 2, 1)
+
+
+def test_first_layers_are_shared_by_lines_of_the_image() -> None:
+    problem = conv2d(n=1, c=3, k=64, h=224, w=224, r=3, s=3, padding=1)
+    assert ranked(contractions(problem)[0], SERVER, 2, n=1)[0][2].row_parts == 1

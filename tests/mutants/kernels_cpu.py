@@ -157,6 +157,20 @@ _choose.broken(
     "64 * math.ceil(each))",
     "::test_rows_that_lie_in_one_set",
 )
+_choose.broken(
+    "choose-parts-alone",
+    "threads never meet, although they write planes of the same columns",
+    "return n_jobs > 1 and apart >= PAGE",
+    "return n_jobs > 1 and apart >= 100 * PAGE",
+    "::test_threads_that_write_planes_of_the_same_columns",
+)
+_choose.broken(
+    "choose-parts-always-meet",
+    "threads that walk all columns at once meet, too",
+    "return n_jobs > 1 and apart >= PAGE",
+    "return apart >= PAGE",
+    "::test_threads_that_write_planes_of_the_same_columns",
+)
 
 _compiled = In("codegen/compiled.py", "test_run.py")
 _compiled.broken(
