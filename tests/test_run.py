@@ -13,7 +13,8 @@ import re
 import subprocess
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -279,6 +280,30 @@ def test_a_fault_of_a_piece_is_told() -> None:
     fine = "define void @one() { ret void }"
     with pytest.raises(RuntimeError, match="doesn't match function result type"):
         keeping._side_by_side([fine, "define void @one() { ret i32 1 }", fine])
+
+
+@pytest.mark.parametrize(("own", "least"), [(0.005, 0.001), (0.0005, 0.0005)])
+def test_what_is_compiled_is_not_disturbed(own: float, least: float) -> None:
+    def texts() -> Iterator[str]:
+        for _ in range(2):
+            turns.append(sys.getswitchinterval())
+            assert not gc.isenabled()
+            yield "define void @one() { ret void }"
+        if is_broken:
+            raise KeyError
+
+    before = sys.getswitchinterval()
+    try:
+        for is_broken in (False, True):
+            turns = list[float]()
+            sys.setswitchinterval(own)
+            with pytest.raises(KeyError) if is_broken else nullcontext():
+                keeping._side_by_side(texts())
+            assert turns == pytest.approx([least] * 2, abs=2e-6)
+            assert sys.getswitchinterval() == pytest.approx(own, abs=2e-6)
+            assert gc.isenabled()
+    finally:
+        sys.setswitchinterval(before)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -123,6 +123,7 @@ class Model:
     def __init__(self, task: Contraction, core: Core) -> None:
         self.task, self.core = task, core
         self._costs, self._latency = core.costs, core.fma_latency
+        self._each = list(self._costs.values())
         self._apart = tuple(
             [cost * (is_copy == (name in _COPIES)) for name, cost in self._costs.items()]
             for is_copy in (False, True)
@@ -158,6 +159,8 @@ class Model:
         self._parts: dict[tuple[Walk, int, _Parting], list[_Part]] = {}
         self._more: dict[Walk, float] = {}
         self._stores: dict[tuple[object, ...], tuple[Counts, float, float]] = {}
+        self._packings: dict[tuple[object, ...], tuple[Counts, tuple[float, float]]] = {}
+        self._numbers: dict[Walk, int] = {}
         self._shares: dict[tuple[object, ...], float] = {}
         self._known: dict[tuple[str, _Dims], Footprint] = {}
         self._tiled: dict[tuple[str, _Dims, int, _Dims], Footprint] = {}
@@ -184,7 +187,7 @@ class Model:
         shared, copies = paid or self.paid(self.counts(plan))
         if threads == 1:
             return shared + copies
-        n_rows = sum(count for _, count in self._blocks(plan.rows))
+        n_rows = self._n_blocks(plan.rows)
         uneven = -(-n_rows // plan.row_parts) * plan.row_parts / n_rows
         share = self._share(plan, threads, plan.row_parts)
         share *= PARTED if self._meets_planes(plan) else 1.0
@@ -225,7 +228,7 @@ class Model:
     def sums(self, plan: Plan) -> float:
         """Estimate what a plan's register tiles take at least, on one thread."""
         points, tiles, stores = self._sum_parts(plan)
-        n_sums = sum(n for _, n in self._blocks(plan.sums))
+        n_sums = self._n_blocks(plan.sums)
         again = n_sums * (1 if n_sums == 1 else 2)
         return self._batch_size(plan) * (points + n_sums * tiles + again * stores)
 
@@ -280,6 +283,11 @@ class Model:
 
     def _batch_size(self, plan: Plan) -> int:
         return math.prod(self.task.size(dim) for dim in plan.batch)
+
+    def _all(self, counts: Counts) -> float:
+        """Give the cycles of counts of all kinds."""
+        cycles: float = sum(map(mul, self._each, counts.values()))
+        return cycles
 
     def _paid(self, counts: Counts) -> float:
         paid: float = sum(map(mul, map(self._costs.__getitem__, counts), counts.values()))
@@ -360,10 +368,10 @@ class Model:
         rows, *others = (self._points(walk) for walk in (plan.rows, plan.cols, plan.sums))
         every = self._batch_size(plan) * math.prod(others)
         counting = self._counted(plan)
-        around = self._paid(next(counting))
-        moved = self._paid(next(counting)) - around
+        around = self._all(next(counting))
+        moved = self._all(next(counting)) - around
         yield every * (around + rows * moved), None
-        block = self._paid(next(counting)) - around
+        block = self._all(next(counting)) - around
         yield every * (around + rows * block), None
         *_, counts = counting
         yield math.nan, counts
@@ -382,7 +390,7 @@ class Model:
         """
         task, found = self.task, dict.fromkeys(COSTS, 0.0)
         rows, cols, sums = (self._blocks(walk) for walk in (plan.rows, plan.cols, plan.sums))
-        counts = tuple(sum(n for _, n in one) for one in (rows, cols, sums))
+        counts = tuple(map(self._n_blocks, (plan.rows, plan.cols, plan.sums)))
         every = self._whole(plan.rows)
         for sum_dims, sum_times in sums:
             left = self.footprint(task.left, every + sum_dims).lines * LINE
@@ -420,6 +428,11 @@ class Model:
             found = [(tuple(inner_sizes(task, walk, size)), n) for size, n in every if n]
             self._walks[walk] = found
         return found
+
+    def _n_blocks(self, walk: Walk) -> int:
+        if walk not in self._numbers:
+            self._numbers[walk] = sum(n for _, n in self._blocks(walk))
+        return self._numbers[walk]
 
     def _n_outer(self, walk: Walk) -> int:
         return math.prod(self.task.size(dim) for dim in walk.outer)
@@ -510,33 +523,47 @@ class Model:
     def _right(
         self, found: Counts, plan: Plan, dims: tuple[_Dims, _Dims], times: float
     ) -> tuple[float, float]:
-        """Count what it takes to pack a block of the right operand.
+        """Count what it takes to pack blocks of the right operand.
 
-        Give the bytes of the block, and those that packing it reads.
+        Give the bytes of a block, and those that packing it reads.
         """
+        if not plan.packs_right:
+            return self.footprint(self.task.right, dims[0] + dims[1]).lines * LINE, 0.0
+        key = dims, plan.tile_cols, plan.cols, plan.sums, plan.is_right_given
+        if key not in self._packings:
+            each = dict.fromkeys(COSTS, 0.0)
+            sizes = self._pack_right(each, plan, dims)
+            self._packings[key] = {name: n for name, n in each.items() if n}, sizes
+        once, sizes = self._packings[key]
+        for name, n in once.items():
+            found[name] += n * times
+        return sizes
+
+    def _pack_right(
+        self, found: Counts, plan: Plan, dims: tuple[_Dims, _Dims]
+    ) -> tuple[float, float]:
+        """Count the same for one block."""
         (cols, sums), task = dims, self.task
         source = self.footprint(task.right, cols + sums)
-        if not plan.packs_right:
-            return source.lines * LINE, 0.0
         width = -(-length(cols) // plan.tile_cols) * plan.tile_cols
         block = float(width * length(sums) * self.element_bytes)
         if plan.is_right_given:
             kind = "read" if self._home < 3 else "ahead"
-            self._take(found, kind, self._home, block / LINE * times)
+            self._take(found, kind, self._home, block / LINE)
             return block, 0.0
         turns = self._turns_right(cols, sums)
         is_asked = turns and asks_for_next(task, plan, self._vector_bytes)
         kind = "ahead" if self._asks(plan) else "far" if source.is_far else "read"
         if is_asked:
             kind = "next"
-        self._take(found, kind, self._home, self._shared_lines(plan, source, sums) * times)
+        self._take(found, kind, self._home, self._shared_lines(plan, source, sums))
         level = self._packed_level(block, source.lines * LINE)
-        self._take(found, "pack", level, block / LINE * times)
+        self._take(found, "pack", level, block / LINE)
         if turns:
-            squares = times * math.prod(-(-length(one) // self.core.lanes) for one in dims)
+            squares = math.prod(-(-length(one) // self.core.lanes) for one in dims)
             found["transpose_near" if is_asked else "transpose"] += squares
         else:
-            self._copy_right(found, plan, dims, times)
+            self._copy_right(found, plan, dims)
         return block, source.lines * LINE
 
     def _turns_right(self, cols: _Dims, sums: _Dims) -> bool:
@@ -553,7 +580,7 @@ class Model:
         """Count lines of a block of the right operand that the block before did not read."""
         if self._level(2 * source.lines * LINE) > 1:
             return source.lines
-        n_blocks = sum(n for _, n in self._blocks(plan.cols))
+        n_blocks = self._n_blocks(plan.cols)
         whole = self.footprint(self.task.right, self._whole(plan.cols) + sums)
         return min(source.lines, whole.lines / n_blocks)
 
@@ -565,17 +592,15 @@ class Model:
         steps = [abs(right.step(dim)) for dim in self._sums]
         return bool(steps) and min(steps) * self.element_bytes >= FAR_BYTES
 
-    def _copy_right(
-        self, found: Counts, plan: Plan, dims: tuple[_Dims, _Dims], times: float
-    ) -> None:
+    def _copy_right(self, found: Counts, plan: Plan, dims: tuple[_Dims, _Dims]) -> None:
         (cols, sums), right, lanes = dims, self.task.right, self.core.lanes
         width, depth, step = length(cols), length(sums), self._step(right, cols)
         if step is None or any(guard.step(dim) for guard in right.guards for dim, _ in cols):
             dim, run = cols[-1]
-            self._runs(found, times * depth * (width // run), run, right.step(dim))
+            self._runs(found, depth * (width // run), run, right.step(dim))
         else:
             for wide, n in cut(width, -(-plan.tile_cols // lanes) * lanes):
-                self._runs(found, times * depth * n, wide, step)
+                self._runs(found, depth * n, wide, step)
 
     def _copy_left(self, found: Counts, plan: Plan, block: _Block) -> None:
         left, (n_rows, _, depth) = self.task.left, block.points

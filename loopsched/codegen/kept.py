@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.thread import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import accumulate, pairwise
@@ -19,6 +21,11 @@ from loopsched.codegen.threads import n_cpus
 
 _MOST_KEPT = 500
 """Files of machine code; the oldest are let go."""
+_TURN_S = 0.001
+"""Threads that compile ask for Python's lock some twenty times a module.
+
+At Python's own 5 ms a module took 0.15 s while plans were counted, and not 0.02.
+"""
 Note = tuple[float, bool, Plan]
 """The seconds of a choice, whether it exchanges the operands, and its plan."""
 
@@ -41,10 +48,28 @@ def kept(
     return binaries
 
 
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Python's threads take short turns, and its search for cycles rest, until all is built.
+
+    That search looks at all objects of the process, again and again while plans are counted.
+    One thread at a time builds, so each restores what it found.
+    """
+    turn, is_searching = sys.getswitchinterval(), gc.isenabled()
+    sys.setswitchinterval(min(turn, _TURN_S))
+    gc.disable()
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(turn)
+        if is_searching:
+            gc.enable()
+
+
 def _side_by_side(texts: Iterable[str]) -> tuple[bytes, ...]:
     """Compile modules, some at a time, while more are written."""
     one = partial(object_code, waits=False)
-    with ThreadPoolExecutor(n_cpus()) as threads:
+    with _undisturbed(), ThreadPoolExecutor(n_cpus()) as threads:
 
         def begun(text: str) -> Callable[[], bytes]:
             try:

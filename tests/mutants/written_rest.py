@@ -358,6 +358,20 @@ _trace.broken(
 
 _compiled = In("codegen/compiled.py", "test_run.py")
 _store = In("codegen/kept.py", "test_run.py")
+_store.broken(
+    "kept-turns-stay-short",
+    "after a program is compiled, Python's threads go on taking short turns",
+    "        sys.setswitchinterval(turn)",
+    "        pass",
+    "::test_what_is_compiled_is_not_disturbed",
+)
+_store.broken(
+    "kept-cycles-stay",
+    "after a program is compiled, Python never looks for cycles again",
+    "        if is_searching:",
+    "        if not is_searching:",
+    "::test_what_is_compiled_is_not_disturbed",
+)
 _compiled.broken(
     "compiled-plans-timed-elsewhere",
     "plans are timed where their operands begin, not where their first points lie",
