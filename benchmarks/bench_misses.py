@@ -223,7 +223,7 @@ def packed_places(engine: Engine, side: str, n: int, depth: int) -> np.ndarray:
     """Say where so many points and steps of a sum lie in the room that blocks are packed into."""
     points, sums = np.ix_(np.arange(n), np.arange(depth))
     if side == "right":
-        pitch, start = engine.right_pitch(engine.plan.cols.block), 0
+        pitch, start = engine.right_pitch, 0
     else:
         pitch, start = engine.left_pitch(), engine.right_room()
         if not (engine.is_left_panel or engine.is_left_wide):

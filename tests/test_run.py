@@ -306,6 +306,30 @@ def test_what_is_compiled_is_not_disturbed(own: float, least: float) -> None:
         sys.setswitchinterval(before)
 
 
+def test_threads_that_build_at_once_restore_what_they_found() -> None:
+    """Plans that are measured are built outside of kernels."""
+    before, begun, go_on = sys.getswitchinterval(), Event(), Event()
+
+    def first() -> Iterator[str]:
+        begun.set()
+        assert go_on.wait(30)
+        yield "define void @one() { ret void }"
+
+    def second() -> Iterator[str]:
+        builders[0].join(30)
+        yield "define void @one() { ret void }"
+
+    builders = [Thread(target=keeping._side_by_side, args=(one(),)) for one in (first, second)]
+    builders[0].start()
+    assert begun.wait(30)
+    builders[1].start()
+    Timer(0.2, go_on.set).start()
+    for one in builders:
+        one.join(30)
+    assert sys.getswitchinterval() == before
+    assert gc.isenabled()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_fork_while_pieces_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

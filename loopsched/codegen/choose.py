@@ -231,7 +231,7 @@ FIRST_TILES, WIDE_TILES, ROUNDED_TILES = 4, 6, 12
 """So many register tiles of each way to cut and pack are tried first; more where lines from L2
 do not hide behind multiplication, and where sums are whole, so that blocks are large: of what
 that takes their sums do not tell."""
-FIRST_PLANS = 3
+FIRST_PLANS = 8
 """So many plans with these, at least, are counted."""
 BEST_WAYS = 32
 """So many ways to cut and pack, or as many as plans are wanted, have all register tiles tried."""

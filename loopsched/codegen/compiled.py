@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import nan
 from operator import add
-from threading import RLock
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -28,7 +26,7 @@ from loopsched.codegen.element import DATA_TYPES, Element, type_of
 from loopsched.codegen.engine import Engine, form
 from loopsched.codegen.epilogue import Epilogue, bias_steps
 from loopsched.codegen.general import Nest
-from loopsched.codegen.kept import Note, generator, kept
+from loopsched.codegen.kept import BUILDING, Note, generator, kept
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.memory import PAGE, aligned, refuse_more
 from loopsched.codegen.plan import Plan
@@ -46,8 +44,6 @@ _MOST_LAYOUTS = 64
 _MOST_FUNCTIONS = 256
 _LEAST_ROUNDS, _COMPARED_S = 5, 1.5
 """So often, and for so long, plans are timed in turn when the fastest of several is kept."""
-_BUILDING = RLock()
-"""Held while a kernel is built: a process that is forked meanwhile would find it half built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +180,7 @@ class CompiledKernel:
         Where the second tensor is given packed, each part that reads it packed takes one
         more array.
         """
-        with _BUILDING:
+        with BUILDING:
             if (steps, is_packed) not in self._parts:
                 if len(self._parts) == _MOST_LAYOUTS:
                     # The first is that of contiguous arrays, which plans are told of.
@@ -806,11 +802,3 @@ def _bias(check: Checker, problem: Problem, given: object) -> tuple[str, ...]:
     if over and any(tensor.name == "bias" for tensor in problem.tensors):
         check.fault(f"'{problem.name}': a tensor of the problem is named 'bias' already")
     return tuple(over)
-
-
-if hasattr(os, "register_at_fork"):  # after the pool of `kept`, whose lock is taken meanwhile
-    os.register_at_fork(
-        before=_BUILDING.acquire,
-        after_in_parent=_BUILDING.release,
-        after_in_child=_BUILDING.release,
-    )

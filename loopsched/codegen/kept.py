@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import accumulate, pairwise
 from pathlib import Path
+from threading import RLock
 
 from loopsched.base.files import cache_folder
 from loopsched.base.machine_code import host_name, object_code
@@ -21,8 +22,12 @@ from loopsched.codegen.threads import n_cpus
 
 _MOST_KEPT = 500
 """Files of machine code; the oldest are let go."""
+BUILDING = RLock()
+"""Held while a kernel is built: a process that is forked meanwhile would find it half built."""
 _TURN_S = 0.001
-"""Threads that compile ask for Python's lock some twenty times a module.
+"""How long, at most, Python lets a thread go on while others wait, until all is built.
+
+Threads that compile ask for Python's lock some twenty times a module.
 
 At Python's own 5 ms a module took 0.15 s while plans were counted, and not 0.02.
 """
@@ -53,23 +58,25 @@ def _undisturbed() -> Iterator[None]:
     """Let Python's threads take short turns, and its search for cycles rest, until all is built.
 
     That search looks at all objects of the process, again and again while plans are counted.
-    One thread at a time builds, so each restores what it found.
+    One thread at a time holds `BUILDING`, and restores what it found.
     """
     turn, is_searching = sys.getswitchinterval(), gc.isenabled()
-    sys.setswitchinterval(min(turn, _TURN_S))
-    gc.disable()
     try:
+        sys.setswitchinterval(min(turn, _TURN_S))
+        gc.disable()
         yield
     finally:
-        sys.setswitchinterval(turn)
-        if is_searching:
-            gc.enable()
+        try:
+            sys.setswitchinterval(turn)
+        finally:
+            if is_searching:
+                gc.enable()
 
 
 def _side_by_side(texts: Iterable[str]) -> tuple[bytes, ...]:
     """Compile modules, some at a time, while more are written."""
     one = partial(object_code, waits=False)
-    with _undisturbed(), ThreadPoolExecutor(n_cpus()) as threads:
+    with BUILDING, _undisturbed(), ThreadPoolExecutor(n_cpus()) as threads:
 
         def begun(text: str) -> Callable[[], bytes]:
             try:
@@ -132,3 +139,11 @@ def _keep(key: str, notes: Sequence[Note], binaries: tuple[bytes, ...]) -> None:
             old.unlink(missing_ok=True)
     with suppress(OSError):  # what a full disk took half of
         part.unlink()
+
+
+if hasattr(os, "register_at_fork"):  # after the pool and LLVM, whose locks are taken meanwhile
+    os.register_at_fork(
+        before=BUILDING.acquire,
+        after_in_parent=BUILDING.release,
+        after_in_child=BUILDING.release,
+    )
