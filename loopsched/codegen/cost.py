@@ -201,8 +201,7 @@ class Model:
         """
         if plan.row_parts == 1 or plan.packs_right:
             return False
-        n_whole, _, rest = chunks(self.task, plan.cols)
-        n_jobs = self._batch_size(plan) * self._n_outer(plan.cols) * (n_whole + bool(rest))
+        n_jobs = self._batch_size(plan) * self._n_blocks(plan.cols)
         out, rows = self.task.out, (dim for dim, size in self._whole(plan.rows) if size > 1)
         apart = min((abs(out.step(dim)) for dim in rows), default=0) * out.element.n_bytes
         return n_jobs > 1 and apart >= PAGE
@@ -531,7 +530,8 @@ class Model:
         """
         if not plan.packs_right:
             return self.footprint(self.task.right, dims[0] + dims[1]).lines * LINE, 0.0
-        key = dims, plan.tile_cols, plan.cols, plan.sums, plan.is_right_given
+        kind = plan.is_right_given, plan.sums_in_lanes
+        key = dims, plan.tile_cols, plan.cols, plan.sums, kind
         if key not in self._packings:
             each = dict.fromkeys(COSTS, 0.0)
             sizes = self._pack_right(each, plan, dims)

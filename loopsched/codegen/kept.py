@@ -27,9 +27,8 @@ BUILDING = RLock()
 _TURN_S = 0.001
 """How long, at most, Python lets a thread go on while others wait, until all is built.
 
-Threads that compile ask for Python's lock some twenty times a module.
-
-At Python's own 5 ms a module took 0.15 s while plans were counted, and not 0.02.
+Threads that compile ask for Python's lock some twenty times a module.  At Python's own 5 ms a
+module took 0.15 s while plans were counted, and not 0.02.
 """
 Note = tuple[float, bool, Plan]
 """The seconds of a choice, whether it exchanges the operands, and its plan."""
