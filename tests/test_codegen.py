@@ -39,6 +39,7 @@ from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.measure import check, numbers, stored
 from loopsched.codegen.plan import Plan, Walk, roles
+from loopsched.codegen.threads import n_cpus
 from loopsched.codegen.window import Window, window_plan
 from loopsched.problems.projections import affine
 
@@ -185,6 +186,14 @@ def test_any_product_is_compiled(expression: str, data_type: str) -> None:
     """None summed, one operand, three: what is no sum of products of two, and what is just so."""
     sizes = {one: 5 + 14 * place for place, one in enumerate("abcd") if one in expression}
     check(compiled(einsum(expression, sizes), HOST, data_type=data_type))
+
+
+@pytest.mark.parametrize("n", [9, 25])
+def test_threads_take_any_number_of_operands(n: int) -> None:
+    """More than the caller can tell other threads of: then it does all jobs itself."""
+    expression = ",".join(["ab", "bc"] * (n // 2) + ["ab"] * (n % 2)) + "->ac"
+    sizes = {"a": 300, "b": 2, "c": 300}
+    check(compiled(einsum(expression, sizes), HOST, threads=min(2, n_cpus())))
 
 
 @pytest.mark.parametrize("seed", [1318, 1631, 1365])

@@ -28,10 +28,9 @@ def share(crew: Crew, n_threads: int, n_jobs: int, work: Work) -> list[int]:
         found.extend(range(first, last))
         work(tag, first, last)
 
-    limits = [n_jobs * number // n_threads for number in range(n_threads + 1)]
-    calls = [(number, limits[number], limits[number + 1]) for number in range(n_threads)]
     kept = KIND(job)
-    assert crew.run(ctypes.cast(kept, ctypes.c_void_p).value or 0, calls)
+    place = ctypes.cast(kept, ctypes.c_void_p).value or 0
+    assert crew.run(place, (), range(n_threads), n_jobs)
     return sorted(found)
 
 
@@ -46,6 +45,33 @@ def test_each_job_is_done_once() -> None:
     for _ in range(300):
         n_threads, n_jobs = draw.choice((2, 3, 5)), draw.randint(1, 200)
         assert share(crews[n_threads], n_threads, n_jobs, work) == list(range(n_jobs))
+
+
+@pytest.mark.parametrize("n_given", [0, 9, 21])
+def test_threads_are_given_the_same_and_a_room_each(n_given: int) -> None:
+    given, seen = tuple(range(100, 100 + n_given)), set[tuple[int, ...]]()
+    rooms, done = dict[int, set[int]](), list[int]()
+
+    def job(*numbers: int) -> None:
+        *same, room, first, last = numbers
+        seen.add(tuple(same))
+        rooms.setdefault(get_native_id(), set()).add(room)
+        done.extend(range(first, last))
+        time.sleep(0.0001)
+
+    kept = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * (n_given + 3))(job)
+    place = ctypes.cast(kept, ctypes.c_void_p).value or 0
+    assert Crew(3).run(place, given, (7, 8, 9), 100)
+    assert sorted(done) == list(range(100))
+    assert seen == {given}
+    assert {len(one) for one in rooms.values()} == {1}
+    assert len(set().union(*rooms.values())) == len(rooms)
+
+
+def test_more_than_threads_can_be_given_is_left_to_the_caller() -> None:
+    kept = KIND(lambda *_: None)
+    place = ctypes.cast(kept, ctypes.c_void_p).value or 0
+    assert not Crew(2).run(place, range(22), (7, 8), 100)
 
 
 def test_what_threads_wait_in_stays() -> None:

@@ -114,8 +114,8 @@ def test_threads_copy_into_the_same_rooms_in_each_call(monkeypatch: pytest.Monke
     seen: list[tuple[int, ...]] = []
 
     class Crew:
-        def run(self, function: int, calls: list[tuple[int, ...]]) -> bool:
-            seen.append(tuple(call[3] for call in calls))
+        def run(self, function: int, given: object, rooms: list[int], n_jobs: int) -> bool:
+            seen.append(tuple(rooms))
             return False
 
     monkeypatch.setattr(module, "crew", lambda n: Crew())

@@ -73,6 +73,8 @@ class Part:
         """Give the same for a contraction that differs only in where its operands begin."""
         starts = {one.name: one.offset * one.element.n_bytes for one in task.operands}
         first, second, out = (starts[name] for name in self.tensors)
+        if not (first or second or out):
+            return self
         if not self.packing:
             return replace(self, starts=(first, second, out))
         packing = replace(self.packing, starts=(first, second, 0))
@@ -464,7 +466,7 @@ class CompiledKernel:
 
     def _share(self, part: Part, addresses: Sequence[int]) -> None:
         """Run the jobs of a part on all threads."""
-        if any(part.starts):
+        if part.starts:
             addresses = [*map(add, addresses, part.starts)]
         n = part.n_jobs if part.n_jobs < self.threads else self.threads
         if n == 1:
@@ -473,12 +475,10 @@ class CompiledKernel:
             self._rooms.append(room)
             return
         rooms = [self._room(part.room) for _ in range(n)]
-        limits = [part.n_jobs * number // n for number in range(n + 1)]
-        calls = [(*addresses, rooms[i][0], limits[i], limits[i + 1]) for i in range(n)]
-        if not crew(n).run(part.place, calls):
-            for call in calls:
-                part.run(*call)
-        self._rooms += reversed(rooms)  # each thread takes again what its own cache holds
+        places = [one[0] for one in rooms]
+        if not crew(n).run(part.place, addresses, places, part.n_jobs):
+            part.run(*addresses, places[0], 0, part.n_jobs)
+        self._rooms += rooms[::-1]  # each thread takes again what its own cache holds
 
     def _room(self, n_bytes: int) -> tuple[int, int, Array]:
         """Give room of a thread: its address on a page of its own, and its size."""

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
+from struct import pack_into
 from threading import Lock, Thread
 from typing import Any
 
@@ -17,12 +18,14 @@ from numpy.typing import NDArray
 from loopsched.base.machine_code import linked, object_code
 
 _SLOTS = 64  # 64-bit numbers of a box: a thread's, each in lines of its own
-_ASKED, _DONE, _TAKEN, _FUNCTION, _ARGUMENTS = 0, 1, 2, 3, 4
-_MOST_ARGUMENTS = 12
-_JOBS, _NEXT, _END, _GRAIN = 16, 17, 18, 19
-"""Where the numbers of the first and the last job are among the arguments, which jobs of its
-own a thread takes next, where they end, and how many are taken at once."""
-_LOCK, _SIGNAL = 32, 48
+_ASKED, _DONE, _TAKEN = 0, 1, 2
+_ARGUMENTS, _MOST_ARGUMENTS = 8, 24
+_LOCK, _SIGNAL, _NEXT, _END = 32, 48, 56, 57
+"""Which jobs of its own a thread takes next, and where they end, are in a line of their own."""
+_FUNCTION, _ROOM, _JOBS = 0, 1, 2
+"""Of one more box, the call's, with what all threads are given: the function, where the room of a
+thread is among the arguments, followed by its first and its last job, and how many jobs there
+are. Behind it are the rooms of all threads."""
 _GRAINS = 16  # of a thread's own jobs
 _SPINS = 3000  # some ten microseconds
 _PAUSES = {
@@ -47,9 +50,17 @@ def _slots(box: str, number: str = "", **names: int) -> str:
 @lru_cache(maxsize=1)
 def _program() -> str:
     """Write what threads run: `serve` for ever, `share` around a call, `prepare` once."""
-    slots = [f"getelementptr i64, ptr %box, i64 {_ARGUMENTS + n}" for n in range(_MOST_ARGUMENTS)]
+    own, given_at = (
+        [f"getelementptr i64, ptr %{box}, i64 {_ARGUMENTS + n}" for n in range(_MOST_ARGUMENTS)]
+        for box in ("box", "call")
+    )
+    copied = "\n".join(
+        f"  %g{n} = {slot}\n  %c{n} = load i64, ptr %g{n}\n"
+        f"  %o{n} = {own[n]}\n  store i64 %c{n}, ptr %o{n}"
+        for n, slot in enumerate(given_at)
+    )
     read = "\n".join(
-        f"  %p{n} = {slot}\n  %a{n} = load i64, ptr %p{n}" for n, slot in enumerate(slots)
+        f"  %p{n} = {slot}\n  %a{n} = load i64, ptr %p{n}" for n, slot in enumerate(own)
     )
     given = ", ".join(f"i64 %a{n}" for n in range(_MOST_ARGUMENTS))
     pause, kind, value = _PAUSES.get(platform.machine(), ("llvm.donothing", "", ""))
@@ -66,6 +77,7 @@ declare i32 @pthread_cond_init(ptr, ptr)
 declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_signal(ptr)
 declare i32 @sched_yield()
+declare i64 @llvm.smax.i64(i64, i64)
 declare void @{pause}({kind})
 
 define void @prepare(ptr %box, i64 %unused) {{
@@ -78,12 +90,21 @@ define void @prepare(ptr %box, i64 %unused) {{
 ; Takes jobs of its own, then those that other threads have not come to.
 define internal void @run(ptr %boxes, i64 %n, i64 %self) {{
 entry:
-{_slots("box", "self", function_at=_FUNCTION, jobs_at=_JOBS, grain_at=_GRAIN)}
+{_slots("box", "self", arguments=_ARGUMENTS)}
+{_slots("call", "n", function_at=_FUNCTION, place_at=_ROOM, jobs_at=_JOBS, rooms=_SLOTS)}
+{copied}
   %function = load ptr, ptr %function_at
+  %place = load i64, ptr %place_at
+  %room_at = getelementptr i64, ptr %rooms, i64 %self
+  %room = load i64, ptr %room_at
+  %own_room = getelementptr i64, ptr %arguments, i64 %place
+  store i64 %room, ptr %own_room
+  %first = getelementptr i64, ptr %own_room, i64 1
+  %last = getelementptr i64, ptr %own_room, i64 2
   %jobs = load i64, ptr %jobs_at
-  %grain = load i64, ptr %grain_at
-  %first = getelementptr i64, ptr %box, i64 %jobs
-  %last = getelementptr i64, ptr %first, i64 1
+  %parts = mul i64 %n, {_GRAINS}
+  %some = sdiv i64 %jobs, %parts
+  %grain = call i64 @llvm.smax.i64(i64 %some, i64 1)
   br label %turn
 turn:
   %v = phi i64 [ 0, %entry ], [ %w, %over ]
@@ -159,9 +180,22 @@ work:
 
 define void @share(ptr %boxes, i64 %n) {{
 entry:
-  br label %post
+{_slots("call", "n", jobs_at=_JOBS)}
+  %jobs = load i64, ptr %jobs_at
+  br label %cut
+cut:
+  %c = phi i64 [ 0, %entry ], [ %d, %cut ]
+  %begun = phi i64 [ 0, %entry ], [ %stop, %cut ]
+{_slots("whose", "c", next_at=_NEXT, end_at=_END)}
+  %d = add i64 %c, 1
+  %until = mul i64 %jobs, %d
+  %stop = sdiv i64 %until, %n
+  store atomic i64 %begun, ptr %next_at monotonic, align 8
+  store i64 %stop, ptr %end_at
+  %is_more = icmp slt i64 %d, %n
+  br i1 %is_more, label %cut, label %post
 post:
-  %i = phi i64 [ 1, %entry ], [ %j, %send ]
+  %i = phi i64 [ 1, %cut ], [ %j, %send ]
   %is_box = icmp slt i64 %i, %n
   br i1 %is_box, label %send, label %own
 send:
@@ -220,8 +254,10 @@ class Crew:
         prepare, serve, self._share = linked([object_code(_program())], names, kinds)
         self._others: list[Thread] = []
         self._cpu = -1
-        self._boxes: NDArray[Any] = np.zeros((n_threads, _SLOTS), np.int64)
+        n_boxes = n_threads + 1 + -(-n_threads // _SLOTS)
+        self._boxes: NDArray[Any] = np.zeros((n_boxes, _SLOTS), np.int64)
         self._place = self._boxes.ctypes.data
+        self._call = self._boxes[n_threads:].ravel().data
         self._busy = Lock()
         for number in range(1, n_threads):
             prepare(self._place + number * _SLOTS * 8, 0)
@@ -234,28 +270,22 @@ class Crew:
         """Serve for ever; what threads wait in lives as long as one of them."""
         serve(self._place, who)
 
-    def run(self, function: int, calls: Sequence[Sequence[int]]) -> bool:
+    def run(self, function: int, given: Sequence[int], rooms: Sequence[int], n_jobs: int) -> bool:
         """Call a function in all threads at once; False where another call is under way.
 
-        Each list of arguments ends with the first and the last of a thread's own jobs.
-        A thread that has done these takes others', some at a time, so that one that is
-        late costs little.
+        It takes what is given, a thread's room, and the first and the last of some jobs, of which
+        each thread has its own. One that has done these takes others', some at a time, so that
+        one that is late costs little.  False, too, for more arguments than there is room for.
         """
-        if not self._busy.acquire(blocking=False):
+        n = len(given)
+        if n + 3 > _MOST_ARGUMENTS or not self._busy.acquire(blocking=False):
             return False
         try:
-            for box, call in zip(self._boxes, calls, strict=True):
-                first, last = call[-2:]
-                box[_FUNCTION] = function
-                box[_ARGUMENTS : _ARGUMENTS + len(call)] = call
-                box[_JOBS : _GRAIN + 1] = (
-                    _ARGUMENTS + len(call) - 2,
-                    first,
-                    last,
-                    max(1, (last - first) // _GRAINS),
-                )
+            gaps = 8 * (_ARGUMENTS - 3), 8 * (_SLOTS - _ARGUMENTS - n)
+            kind = f"3q{gaps[0]}x{n}q{gaps[1]}x{len(rooms)}q"
+            pack_into(kind, self._call, 0, function, n, n_jobs, *given, *rooms)
             self._leave_alone(_cpu_here())
-            self._share(self._place, len(calls))
+            self._share(self._place, len(rooms))
         finally:
             self._busy.release()
         return True

@@ -234,9 +234,23 @@ _threads.broken(
 _threads.broken(
     "threads-all-begin-at-zero",
     "each thread's jobs begin with the first",
-    "                    first,\n",
-    "                    0,\n",
+    "store atomic i64 %begun, ptr %next_at",
+    "store atomic i64 0, ptr %next_at",
     "::test_each_job_is_done_once",
+)
+_threads.broken(
+    "threads-share-a-room",
+    "all threads are given the room of the first",
+    "%room_at = getelementptr i64, ptr %rooms, i64 %self",
+    "%room_at = getelementptr i64, ptr %rooms, i64 0",
+    "::test_threads_are_given_the_same_and_a_room_each",
+)
+_threads.broken(
+    "threads-take-any-number-of-arguments",
+    "what there is no room for is written over what lies behind",
+    "if n + 3 > _MOST_ARGUMENTS or not",
+    "if not",
+    "::test_more_than_threads_can_be_given_is_left_to_the_caller",
 )
 _threads.broken(
     "threads-no-one-takes-over",
