@@ -163,6 +163,39 @@ def test_a_kernel_is_compiled_again_when_one_that_it_calls_changes(
     assert len([*(tmp_path / "kept").rglob("*.code")]) == 1
 
 
+INTERRUPTED = """
+import os, signal
+from llvmlite.binding.executionengine import ExecutionEngine
+
+calls_back = ExecutionEngine._raw_object_cache_getbuffer
+
+def _raw_object_cache_getbuffer(self, data):
+    import os, signal
+    self._raw_object_cache_getbuffer.__func__.__code__ = self.before
+    os.kill(os.getpid(), signal.SIGINT)
+
+ExecutionEngine.before = calls_back.__code__
+calls_back.__code__ = _raw_object_cache_getbuffer.__code__
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    double(20)
+except KeyboardInterrupt:
+    assert calls_back.__code__ is ExecutionEngine.before
+else:
+    raise AssertionError("the interrupt is lost")
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_an_interrupt_while_llvm_calls_back_is_not_lost(tmp_path: Path) -> None:
+    """Numba compiles what arrays need when the first kernel that makes some is loaded."""
+    script = KERNEL.replace("assert double", INTERRUPTED + "assert double")
+    script = "import numpy as np\n" + script.replace("2 * n", "np.full(n, 2).sum()")
+    (tmp_path / "kernel.py").write_text(script)
+    assert compiled(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "kept"))[1] == ""
+
+
 PARTS = """
 from __future__ import annotations
 import sys

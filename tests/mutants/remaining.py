@@ -21,6 +21,13 @@ _kernel.broken(
     "::test_a_numba_that_hands_arrays_over_otherwise_runs_them_itself",
 )
 _kernel.broken(
+    "jit-interrupt-lost",
+    "an interrupt while LLVM calls back is forgotten",
+    "        if late:\n            signal.raise_signal(signal.SIGINT)\n",
+    "",
+    "::test_an_interrupt_while_llvm_calls_back_is_not_lost",
+)
+_kernel.broken(
     "jit-full-disk-ends-it",
     "a full disk ends what would run without it",
     "        except OSError as error:\n            _say",
