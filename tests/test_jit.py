@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FrameType
 
 import pytest
+
+from loopsched.base.machine_code import interrupts_wait
 
 KERNEL = """
 from loopsched.base.jit import jit
@@ -194,6 +199,43 @@ def test_an_interrupt_while_llvm_calls_back_is_not_lost(tmp_path: Path) -> None:
     script = "import numpy as np\n" + script.replace("2 * n", "np.full(n, 2).sum()")
     (tmp_path / "kernel.py").write_text(script)
     assert compiled(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "kept"))[1] == ""
+
+
+def test_interrupts_are_answered_once_by_who_answers_them_then() -> None:
+    heard: list[str] = []
+
+    def _raw_object_cache_of_llvm() -> None:
+        signal.raise_signal(signal.SIGINT)
+        heard.append("called back")
+
+    def first(number: int, frame: FrameType | None) -> None:
+        heard.append("first")
+        signal.signal(signal.SIGINT, second)
+
+    def second(number: int, frame: FrameType | None) -> None:
+        heard.append("second")
+
+    before = signal.signal(signal.SIGINT, first)
+    try:
+        with interrupts_wait():
+            _raw_object_cache_of_llvm()
+            assert heard == ["called back"]
+        assert heard == ["called back", "first"]
+        assert signal.signal(signal.SIGINT, first) is second
+        with interrupts_wait():
+            signal.raise_signal(signal.SIGINT)
+            assert heard[2:] == ["first"]
+        assert signal.getsignal(signal.SIGINT) is second
+        with interrupts_wait():
+            pass
+        assert signal.getsignal(signal.SIGINT) is second
+        with ThreadPoolExecutor() as pool:
+            assert pool.submit(lambda: interrupts_wait().__enter__()).result() is None
+        assert signal.signal(signal.SIGINT, signal.SIG_IGN) is second
+        with interrupts_wait():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 PARTS = """

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import WRAPPER_ASSIGNMENTS, cached_property, lru_cache
-from threading import RLock, current_thread, main_thread
-from types import CodeType, FrameType, ModuleType
+from threading import RLock
+from types import CodeType, ModuleType
 from typing import Any, ClassVar
 from zlib import crc32
 
-from loopsched.base.machine_code import Code, Kinds, Shelf, emitted, loaded, slot_types, spread
+from loopsched.base.machine_code import (
+    Code,
+    Kinds,
+    Shelf,
+    emitted,
+    interrupts_wait,
+    loaded,
+    slot_types,
+    spread,
+)
 
 _LOCK = RLock()
 if hasattr(os, "register_at_fork"):  # a child forked while it is held would wait for ever
@@ -105,7 +113,7 @@ class Kernel(Step):
 
     def _code(self, kinds: Kinds, arguments: tuple[Any, ...]) -> Callable[[list[Any]], Any] | None:
         """Find machine code, or make it; None where only numba itself can run it."""
-        with _LOCK, _interrupts():
+        with _LOCK:
             kept = None if self._plain else self._shelf.read(kinds)
             if kept is not None:
                 try:
@@ -123,7 +131,7 @@ class Kernel(Step):
         self.n_compiled += 1
         has_parts = any(isinstance(one, Part) for one in self.py_func.__globals__.values())
         try:
-            with _at_once() if has_parts else nullcontext():
+            with interrupts_wait(), _at_once() if has_parts else nullcontext():
                 code = _compiled(self.dispatcher, kinds, arguments)
             self._known[kinds] = loaded(code, kinds)
         except numba.core.errors.NumbaError:
@@ -147,33 +155,6 @@ def _say(message: str) -> None:
     import logging
 
     logging.getLogger("loopsched").warning("%s; they are compiled again each time", message)
-
-
-@contextmanager
-def _interrupts() -> Iterator[None]:
-    """Let interrupts wait while LLVM calls back: they end nothing there, and would be lost."""
-    before = signal.getsignal(signal.SIGINT)
-    if current_thread() is not main_thread() or not callable(before):
-        yield
-        return
-    late: list[int] = []
-
-    def answer(number: int, frame: FrameType | None) -> None:
-        at = frame
-        while at and not at.f_code.co_name.startswith("_raw_object_cache"):  # llvmlite's
-            at = at.f_back
-        if at:
-            late.append(number)
-        else:
-            before(number, frame)
-
-    signal.signal(signal.SIGINT, answer)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if late:
-            signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager

@@ -11,13 +11,15 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import signal
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -264,7 +266,39 @@ def _add_numba() -> None:
     from numba.core.registry import cpu_target
     from numba.core.runtime.nrt import rtsys
 
-    rtsys.initialize(cpu_target.target_context)
+    with interrupts_wait():
+        rtsys.initialize(cpu_target.target_context)
+
+
+@contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Answer interrupts that come while LLVM calls Python afterwards: what is raised there is lost.
+
+    Others end what is done at once.
+    """
+    before, late = signal.getsignal(signal.SIGINT), list[int]()
+
+    def answer(number: int, frame: FrameType | None) -> None:
+        at = frame
+        while at and not at.f_code.co_name.startswith("_raw_object_cache"):  # llvmlite's
+            at = at.f_back
+        if at:
+            late.append(number)
+        elif callable(before):
+            signal.signal(signal.SIGINT, before)
+            before(number, frame)
+
+    try:
+        with suppress(ValueError):  # another thread than the main one, which answers them
+            if callable(before):
+                signal.signal(signal.SIGINT, answer)
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is answer:
+            signal.signal(signal.SIGINT, before)
+        now = signal.getsignal(signal.SIGINT)
+        if late and callable(now):
+            now(late[0], None)
 
 
 _ENGINES: list[Any] = []  # code lives as long as what loaded it

@@ -21,13 +21,6 @@ _kernel.broken(
     "::test_a_numba_that_hands_arrays_over_otherwise_runs_them_itself",
 )
 _kernel.broken(
-    "jit-interrupt-lost",
-    "an interrupt while LLVM calls back is forgotten",
-    "        if late:\n            signal.raise_signal(signal.SIGINT)\n",
-    "",
-    "::test_an_interrupt_while_llvm_calls_back_is_not_lost",
-)
-_kernel.broken(
     "jit-full-disk-ends-it",
     "a full disk ends what would run without it",
     "        except OSError as error:\n            _say",
@@ -64,6 +57,20 @@ _kernel.broken(
     "::test_parts_become_one_kernel_after_what_numba_compiled",
 )
 _code = In("base/machine_code.py", "test_jit.py")
+_code.broken(
+    "jit-interrupt-lost",
+    "an interrupt while LLVM calls back is forgotten",
+    "if late and callable(now):",
+    "if not late and callable(now):",
+    "::test_an_interrupt_while_llvm_calls_back_is_not_lost",
+)
+_code.broken(
+    "jit-interrupt-handler-put-back",
+    "who answers interrupts since one came is forgotten",
+    "if signal.getsignal(signal.SIGINT) is answer:",
+    "if callable(before):",
+    "::test_interrupts_are_answered_once_by_who_answers_them_then",
+)
 _code.broken(
     "code-sums-unread",
     "machine code that is cut short is loaded",
