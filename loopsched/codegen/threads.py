@@ -50,17 +50,9 @@ def _slots(box: str, number: str = "", **names: int) -> str:
 @lru_cache(maxsize=1)
 def _program() -> str:
     """Write what threads run: `serve` for ever, `share` around a call, `prepare` once."""
-    own, given_at = (
-        [f"getelementptr i64, ptr %{box}, i64 {_ARGUMENTS + n}" for n in range(_MOST_ARGUMENTS)]
-        for box in ("box", "call")
-    )
-    copied = "\n".join(
-        f"  %g{n} = {slot}\n  %c{n} = load i64, ptr %g{n}\n"
-        f"  %o{n} = {own[n]}\n  store i64 %c{n}, ptr %o{n}"
-        for n, slot in enumerate(given_at)
-    )
+    slots = [f"getelementptr i64, ptr %box, i64 {_ARGUMENTS + n}" for n in range(_MOST_ARGUMENTS)]
     read = "\n".join(
-        f"  %p{n} = {slot}\n  %a{n} = load i64, ptr %p{n}" for n, slot in enumerate(own)
+        f"  %p{n} = {slot}\n  %a{n} = load i64, ptr %p{n}" for n, slot in enumerate(slots)
     )
     given = ", ".join(f"i64 %a{n}" for n in range(_MOST_ARGUMENTS))
     pause, kind, value = _PAUSES.get(platform.machine(), ("llvm.donothing", "", ""))
@@ -78,6 +70,7 @@ declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_signal(ptr)
 declare i32 @sched_yield()
 declare i64 @llvm.smax.i64(i64, i64)
+declare void @llvm.memcpy.inline.p0.p0.i64(ptr, ptr, i64 immarg, i1 immarg)
 declare void @{pause}({kind})
 
 define void @prepare(ptr %box, i64 %unused) {{
@@ -92,7 +85,9 @@ define internal void @run(ptr %boxes, i64 %n, i64 %self) {{
 entry:
 {_slots("box", "self", arguments=_ARGUMENTS)}
 {_slots("call", "n", function_at=_FUNCTION, place_at=_ROOM, jobs_at=_JOBS, rooms=_SLOTS)}
-{copied}
+  %given = getelementptr i64, ptr %call, i64 {_ARGUMENTS}
+  call void @llvm.memcpy.inline.p0.p0.i64(
+    ptr %arguments, ptr %given, i64 {8 * _MOST_ARGUMENTS}, i1 false)
   %function = load ptr, ptr %function_at
   %place = load i64, ptr %place_at
   %room_at = getelementptr i64, ptr %rooms, i64 %self
