@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from loopsched import Problem, conv2d, gemm, load_arch
+from loopsched.codegen import plan as cutting
 from loopsched.codegen.choose import core_of, ranked, register_tiles
 from loopsched.codegen.compiled import build
 from loopsched.codegen.contraction import Contraction, contractions, stored_shape
 from loopsched.codegen.element import BF16, FP32, Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
-from loopsched.codegen.plan import Plan, length, skips
+from loopsched.codegen.plan import Plan, Walk, goes_across, length, skips
 from loopsched.codegen.reference import reference
 from loopsched.codegen.shares import SPEEDS, slowest_share
 from loopsched.problems.problem import Axis, Tensor
@@ -107,7 +108,7 @@ def surrounded(values: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_all_kinds_of_plans(name: str) -> None:
+def test_all_kinds_of_plans(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = PROBLEMS[name]
     draw = np.random.default_rng(3)
     arrays = {
@@ -118,7 +119,8 @@ def test_all_kinds_of_plans(name: str) -> None:
     wanted = reference(problem, arrays, np.empty(out.shape))
     plans = some_plans(problem)
     assert len(plans) > 2
-    for task, plan in plans:
+    for number, (task, plan) in enumerate(plans):
+        monkeypatch.setattr(cutting, "KEPT_BYTES", (0, 1 << 14)[number % 2])  # down, or across
         shared = plan if plan.slides else plan._replace(row_parts=2)
         (part,) = build([task], partial(as_cut, shared), (FP32, CORE.lanes), f"{shared}")
         room = np.full(part.room // 4 + 16, np.nan, "f4")
@@ -141,6 +143,16 @@ def test_padding_is_left_out_where_loops_can_be_cut() -> None:
     assert all(plan.rows.inner == ("Q",) and plan.rows.block == 17 for plan in kinds)
     task = replace(task, left=replace(task.left, guards=task.left.guards * 2))
     assert not skips(task, kinds[0])  # two guards on one dimension of the sum
+
+
+def test_tiles_go_across_where_l1_holds_the_block() -> None:
+    for c, is_across in ((3, True), (8, False)):  # rows of 226 elements, three a channel
+        task = contractions(conv2d(n=1, c=c, k=64, h=224, w=224, r=3, s=3, padding=1))[0]
+        cols, sums = Walk(("P", "Q"), 1, 224), Walk(("C", "R", "S"), 0, c)
+        plan = Plan(("N",), Walk(("K",), 0, 16), cols, sums, 4, 64, packs_right=False)
+        assert goes_across(task := task.swapped(), plan) == is_across
+        assert not goes_across(task, plan._replace(packs_right=True))  # points that are copied
+        assert not goes_across(task, plan._replace(sums_in_lanes=True))
 
 
 def test_taps_that_share_elements_are_read_apart() -> None:

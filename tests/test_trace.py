@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from loopsched import Problem, conv2d, gemm
 from loopsched.base.machine_code import called
+from loopsched.codegen import plan as cutting
 from loopsched.codegen import trace
 from loopsched.codegen.contraction import Contraction, contractions
 from loopsched.codegen.element import FP32
@@ -50,17 +51,16 @@ def test_a_cache_of_lines_misses_what_lists_miss(lines: list[int], n_sets: int, 
     assert found == lru(lines, n_sets, ways)
 
 
-def written_out(tiles: list[range], n: int, k: int) -> Iterator[tuple[int, int]]:
+def written_out(tiles: Iterable[tuple[range, int]], n: int, k: int) -> Iterator[tuple[int, int]]:
     """Addresses and sizes of a product in tiles of rows and one vector, nothing packed."""
     page = 4096
-    for first in range(0, n, 8):
+    for rows, first in tiles:
         lanes = min(8, n - first)
-        for rows in tiles:
-            for at in range(k):
-                yield from vector(page + 4 * (at * n + first), lanes)
-                yield from ((4 * (row * k + at), 4) for row in rows)
-            for row in rows:
-                yield from vector(2 * page + 4 * (row * n + first), lanes)
+        for at in range(k):
+            yield from vector(page + 4 * (at * n + first), lanes)
+            yield from ((4 * (row * k + at), 4) for row in rows)
+        for row in rows:
+            yield from vector(2 * page + 4 * (row * n + first), lanes)
 
 
 def vector(at: int, lanes: int) -> list[tuple[int, int]]:
@@ -69,16 +69,21 @@ def vector(at: int, lanes: int) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("n", [16, 21])
 @pytest.mark.parametrize("room", [7, 1 << 20])
+@pytest.mark.parametrize("is_kept", [False, True])
 def test_a_product_touches_what_is_written_out(
-    n: int, room: int, monkeypatch: pytest.MonkeyPatch
+    n: int, room: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace, "_ROOM", room)
     m, k = 10, 12
+    monkeypatch.setattr(trace, "_ROOM", room)
+    monkeypatch.setattr(cutting, "KEPT_BYTES", 4 * n * k - (not is_kept))
     problem = gemm(m=m, n=n, k=k)
     (task,) = contractions(problem)
     walks = (Walk((dim,), 0, task.size(dim)) for dim in "MNK")
     plan = Plan((), *walks, 4, 8, packs_right=False)
-    touched = list(written_out([range(4), range(4, 7), range(7, 10)], n, k))
+    rows, firsts = [range(4), range(4, 7), range(7, 10)], range(0, n, 8)
+    across = [(row, first) for row in rows for first in firsts]
+    down = [(row, first) for first in firsts for row in rows]
+    touched = list(written_out(across if is_kept else down, n, k))
     at = places(problem, [(task, plan)], KIND)
     assert [at[name] for name in ("A", "B", "C", "", "end")] == [0, 4096, 8192, 12288, 12288]
     before = list(range(at[""] // 64))

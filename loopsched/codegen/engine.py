@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from loopsched.codegen.contraction import Contraction, Operand
 from loopsched.codegen.copying import Copy, Flat, Span, spans_of
@@ -14,6 +15,7 @@ from loopsched.codegen.plan import (
     Plan,
     chunks,
     cut,
+    goes_across,
     inner_sizes,
     length,
     merged_step,
@@ -24,6 +26,7 @@ from loopsched.codegen.register_tile import Live, Tiles
 from loopsched.codegen.window import Window
 from loopsched.codegen.writer import Number, Writer
 
+_Part = tuple[int, int, int]
 _SCATTER = 0
 """Among the kernels of tiles by their width: what takes sums that lie apart to their places."""
 
@@ -218,28 +221,36 @@ class Engine(Layout):
             left, right, out, *following = (text.argument(one) for one in pointers)
             count, first, *others = (text.argument(one) for one in numbers)
             room = text.room(tiles.room) if is_apart else out
-            for col_part in col_parts:
-                cols = col_part[2]
-                sums = room if tiles.is_apart(cols) else out
-                with text.loop(*col_part) as across:
-                    right_at, col = right, across.index
-                    if plan.packs_right:
-                        right_at = text.at(right, text.mul(col, tiles.right_tile), text.element)
-                    step = merged_step(task.right, self.cols) or 0
-                    beside = [
-                        text.at(one, text.mul(col, step), task.right.element) for one in following
-                    ]
-                    for row_part, live in row_parts:
-                        with text.loop(*row_part) as down:
-                            left_at, at = left, (down.index, col)
-                            if plan.packs_left:
-                                start = text.mul(down.index, tiles.left_tile)
-                                left_at = text.at(left, start, text.element)
-                            passed = [text.mul(count, tiles.scale), first, *others, *at]
-                            names, given = written[live], (left_at, right_at, sums, *beside)
-                            text.call(names[tiles.width(cols)], given, passed)
-                            if sums != out:
-                                text.call(names[_SCATTER], (room, out), [first, *at, cols])
+            step = merged_step(task.right, self.cols) or 0
+            for (row, live), (col, cols) in self._walk(row_parts, col_parts):
+                left_at, right_at, sums = left, right, room if tiles.is_apart(cols) else out
+                if plan.packs_left:
+                    left_at = text.at(left, text.mul(row, tiles.left_tile), text.element)
+                if plan.packs_right:
+                    right_at = text.at(right, text.mul(col, tiles.right_tile), text.element)
+                beside = [
+                    text.at(one, text.mul(col, step), task.right.element) for one in following
+                ]
+                passed = [text.mul(count, tiles.scale), first, *others, row, col]
+                names, given = written[live], (left_at, right_at, sums, *beside)
+                text.call(names[tiles.width(cols)], given, passed)
+                if sums != out:
+                    text.call(names[_SCATTER], (room, out), [first, row, col, cols])
+
+    def _walk(
+        self, row_parts: Sequence[tuple[_Part, Live]], col_parts: Sequence[_Part]
+    ) -> Iterator[tuple[tuple[Number, Live], tuple[Number, int]]]:
+        """Walk the tiles of a block: where each begins, and what its rows and columns are."""
+        downs, acrosses = row_parts, [(part, part[2]) for part in col_parts]
+        is_across = goes_across(self.task, self.plan)
+        slow: Sequence[tuple[_Part, Any]] = downs if is_across else acrosses
+        fast: Sequence[tuple[_Part, Any]] = acrosses if is_across else downs
+        for part, one in slow:
+            with self.text.loop(*part) as outer:
+                for other, two in fast:
+                    with self.text.loop(*other) as inner:
+                        pair = (outer.index, one), (inner.index, two)
+                        yield pair if is_across else pair[::-1]
 
     # Packing
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -110,6 +111,8 @@ OUTSIDE_BYTES = 1 << 24
 """An operand that is larger is taken to come from memory, whatever the caches."""
 LEAST_BYTES = 4
 """Of an element in a packed block, or of what is computed."""
+KEPT_BYTES = 1 << 14
+"""A block of the right operand that is no larger stays in L1 beside a tile of the left one."""
 
 Sizes = list[tuple[str, int]]
 
@@ -236,6 +239,24 @@ def asks_for_next(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
     is_apart = any(task.size(dim) > 1 for dim in outer)  # the next block may begin anywhere
     has_room = points * right.element.n_bytes <= BLOCK_BYTES
     return has_room and not is_apart and turns_right(task, plan)
+
+
+def goes_across(task: Contraction, plan: Plan) -> bool:
+    """Whether the tiles of a block follow each other along its rows, not down its columns.
+
+    Where L1 holds the right operand's block.  The left one is read once then, and few rows of
+    the output are written at a time: their lines share a set of L1 where they lie multiples of
+    4096 bytes apart, as planes often do.
+    """
+    if plan.sums_in_lanes:
+        return False
+    right, dims = task.right, largest(task, plan.cols) + largest(task, plan.sums)
+    reach = dict[int | str, int]()  # of the dimensions of one step, which overlap in place
+    for dim, size in dims:
+        key = dim if plan.packs_right else abs(right.step(dim))
+        reach[key] = reach.get(key, 1) + size - 1
+    n_bytes = max(LEAST_BYTES, right.element.n_bytes)
+    return math.prod(reach.values()) * n_bytes <= KEPT_BYTES
 
 
 def is_rounded(task: Contraction) -> bool:

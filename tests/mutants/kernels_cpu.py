@@ -44,6 +44,21 @@ _plan.broken(
     f"{_KINDS}[blocked-rows]",
 )
 
+_plan.broken(
+    "plan-never-across",
+    "tiles go down columns where L1 holds the right operand's block",
+    "math.prod(reach.values()) * n_bytes <= KEPT_BYTES",
+    "math.prod(reach.values()) * n_bytes < KEPT_BYTES",
+    "test_trace.py::test_a_product_touches_what_is_written_out",
+)
+_plan.broken(
+    "plan-reach-counted-twice",
+    "windows that overlap count as if they did not",
+    "key = dim if plan.packs_right else abs(right.step(dim))",
+    "key = dim",
+    "::test_tiles_go_across_where_l1_holds_the_block",
+)
+
 _choose = In("codegen/cost.py", "test_choose.py")
 _choose.broken(
     "choose-tiles-once",
