@@ -406,6 +406,37 @@ def test_rows_in_one_set_of_l1_push_each_other_out() -> None:
     assert clash(8, 1024) == clash(16, 1040) == 0
 
 
+@pytest.mark.parametrize(("height", "cycles"), [(32, 10.5), (33, 8.0)])
+def test_lines_of_one_set_come_one_by_one(height: int, cycles: float) -> None:
+    """Planes of 4096 bytes: the channels of a tile's columns share a set of L1."""
+    (task,) = contractions(conv2d(n=1, c=96, k=64, h=height, w=32, r=1, s=1))
+    walks = Walk(("K",), 0, 64), Walk(("P", "Q"), 0, height), Walk(("C",), 0, 96)
+    model = Model(task.swapped(), SERVER)
+    for wide, most in ((16, cycles), (32, 16.0)):
+        found = Plan(("N",), *walks, 8, wide, packs_right=False)
+        tiles = 8 * 32 * height / wide
+        assert model.counts(found)["issue"] == pytest.approx(tiles * 96 * most)
+        packed = model.counts(found._replace(packs_right=True))
+        assert packed["issue"] == pytest.approx(tiles * 96 * wide / 2)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_lines_of_which_half_is_read_come_in_a_rush(stride: int) -> None:
+    size = 28 * stride
+    (task,) = contractions(conv2d(n=1, c=256, k=64, h=size, w=size, r=1, s=1, stride=stride))
+    walks = Walk(("P", "Q"), 1, 28), Walk(("K",), 0, 64), Walk(("C",), 0, 256)
+    found = Model(task, SERVER).counts(Plan(("N",), *walks, 28, 16))
+    lines = 28 * stride * 4 / 64  # of a row of the image, about
+    assert (found["rush"] > 0) == (lines > 0.12 * 28) == (stride == 2)
+    assert found["rush"] < 28 * 4 * 256 * (lines + 1)
+
+
+def test_lines_that_sums_are_written_to() -> None:
+    for width, tile, lines in ((224, 16, 1), (224, 28, 2.5), (14, 14, 1.75), (15, 16, 1.9375)):
+        (task,) = contractions(conv2d(n=1, c=4, k=16, h=8, w=width, r=1, s=1))
+        assert Model(task, SERVER)._written_lines(tile) == lines
+
+
 @pytest.mark.parametrize(
     ("problem", "which", "times"),
     [

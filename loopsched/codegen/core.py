@@ -23,11 +23,12 @@ _TABLE = {
     "turn": (4.0, 4.6, 5.0),  # vector of sums written across
     "scatter": (3.4, 3.5, 10.0),  # sum written by itself
     "cross": (0.0, 1.0, 2.0),  # vector read in place that lies in two lines
-    "near": (0.18, 0.23, 0.23),  # line of the right operand from L2
-    "rise": (0.25, 0.3, 0.7),  # line of the left operand from L2
-    "many": (0.48, 0.9, 0.75),  # the same where a tile has `MANY_ROWS`, or many packed ones
+    "near": (0.05, 0.23, 0.23),  # line of the right operand from L2
+    "rise": (0.07, 0.3, 0.7),  # line of the left operand from L2
+    "many": (0.1, 0.9, 0.75),  # the same where a tile has `MANY_ROWS`, or many packed ones
+    "rush": (0.45, 0.0, 0.0),  # line of either kind beyond `MOST_LINES` a cycle
     "clash": (4.5, 4.5, 4.5),  # line of an operand lost to others of its set while it is read
-    "page": (0.15, 0.6, 0.6),  # page that a tile reads, beyond `MANY_PAGES`
+    "page": (0.034, 0.6, 0.6),  # page that a tile reads, beyond `MANY_PAGES`
     "touch": (0.51, 0.49, 0.49),  # line of the output that a tile finds in L2
     "crowd": (2.3, 3.9, 3.9),  # line of the output lost to others of its set
     "burst": (4.0, 4.0, 4.0),  # line outside L2 that a tile writes beyond `MOST_WAITING`
@@ -122,6 +123,11 @@ class Core:
     def is_wide(self) -> bool:
         """Whether it multiplies so much in a cycle that lines from L2 do not hide behind it."""
         return self.wide_l2_rate < math.inf
+
+    @property
+    def one_set_cycles(self) -> float:
+        """Cycles from one line to the next where L2 gives lines of one set of L1, on Zen 4."""
+        return 0.0 if self.is_narrow or self.is_wide else 10.5
 
     @property
     def costs(self) -> dict[str, float]:

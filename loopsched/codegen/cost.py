@@ -53,6 +53,8 @@ MOST_WAITING = 16
 """Lines that a tile writes while the next one already multiplies."""
 MANY_STREAMS = 48
 """So many rows of the output that a block writes in turn are not foreseen."""
+MOST_LINES = 0.12
+"""So many lines a cycle of the left operand come from L2 without being waited for."""
 MOST_FOLLOWED = 16
 """So many runs that go on in the next tile are foreseen by hardware."""
 SHORT_RUN = 512
@@ -139,6 +141,8 @@ class Model:
         sums = [dim for dim in self._sums if task.size(dim) > 1]
         self._is_along = bool(sums) and task.left.step(sums[-1]) == 1
         self._crossing = self._crossed(sums)
+        apart = task.right.step(sums[-1]) * self.element_bytes if sums else 1
+        self._is_in_one_set = apart % PAGE == 0  # where the right operand is read in place
         lanes = [dim for dim, step in task.right.steps if step == 1]  # vectors are whole
         cut = [one for one in task.right.guards if not any(map(one.step, lanes))]
         packed = False, True
@@ -796,6 +800,8 @@ class Model:
         vectors = self._vectors(plan, wide)
         each = block.times * n_wide
         first = int(fresh != again)
+        is_copied = plan.packs_right or plan.sums_in_lanes
+        one_set = 0.0 if is_copied or not self._is_in_one_set else self.core.one_set_cycles
         for tall, n_tall in self._heights(plan, n_rows):
             n = each * n_tall
             left = self._left_tile(plan, block, tall).lines
@@ -804,6 +810,7 @@ class Model:
             ):
                 near = (lines + left * (level >= 1)) / depth
                 issue, wait = self._pace(plan, tall, vectors, near)
+                issue = max(issue, one_set * (lines > 0))
                 found["issue"] += each * n_tiles * depth * issue
                 found["latency"] += each * n_tiles * depth * wait
             first = 0
@@ -814,6 +821,8 @@ class Model:
             found["mask"] += n * bool(task.right.guards and not plan.packs_right)
             if level >= 1:
                 found[self._lift(plan, tall)] += n * left
+                if not plan.sums_in_lanes:
+                    found["rush"] += n * max(0.0, left - MOST_LINES * depth * issue)
             if pages > MANY_PAGES:
                 found["page"] += n * pages
             if plan.sums_in_lanes:
@@ -873,22 +882,28 @@ class Model:
         key = rows, cols, tile
         if key in self._stores:
             return self._stores[key]
-        task, core, size, (tall, wide) = self.task, self.core, self.element_bytes, tile
+        task, core, (tall, wide) = self.task, self.core, tile
         vectors, lines = -(-wide // core.lanes), 0.0
         found: Counts = {"burst": max(0, tall * vectors - MOST_WAITING)} if self._home > 1 else {}
         if self._step(task.out, cols) == 1:
             found |= {"sum": tall * vectors, "masked": tall * bool(wide % core.lanes)}
-            lines = tall * (1 + (wide - 1) * size / LINE)
+            lines = tall * self._written_lines(wide)
             if length(rows) >= MANY_STREAMS and self._sizes[task.out.name] > core.l2_bytes:
                 found["streams"] = tall
         elif self._step(task.out, rows) == 1:
             squares = -(-tall // core.lanes)
             found |= {"square": squares * vectors, "turn": squares * wide}
-            lines = wide * (1 + (tall - 1) * size / LINE)
+            lines = wide * self._written_lines(tall)
         else:
             found["scatter"] = tall * wide
         self._stores[key] = found, lines, self._paid(found)
         return self._stores[key]
+
+    def _written_lines(self, n: int) -> float:
+        """Count the lines that sums side by side lie in, on average over the output's tiles."""
+        run = n * self.element_bytes
+        apart = (step * self.element_bytes for _, step in self.task.out.steps if abs(step) != 1)
+        return (run + LINE - math.gcd(LINE, run, *apart)) / LINE
 
 
 def _widths(n_cols: int, tile: int, _: int) -> list[tuple[int, int]]:

@@ -68,6 +68,27 @@ _choose.broken(
     "::test_counts_of_a_product",
 )
 _choose.broken(
+    "choose-sets-in-parallel",
+    "lines of one set of L1 come as fast as others",
+    "issue = max(issue, one_set * (lines > 0))",
+    "issue = max(issue, 0 * one_set)",
+    "::test_lines_of_one_set_come_one_by_one",
+)
+_choose.broken(
+    "choose-no-rush",
+    "lines of the left operand never hold up each other",
+    "max(0.0, left - MOST_LINES * depth * issue)",
+    "max(0.0, left - depth * issue)",
+    "::test_lines_of_which_half_is_read_come_in_a_rush",
+)
+_choose.broken(
+    "choose-lines-written-anywhere",
+    "runs that begin at lines are taken to begin anywhere",
+    "math.gcd(LINE, run, *apart)",
+    "self.element_bytes",
+    "::test_lines_that_sums_are_written_to",
+)
+_choose.broken(
     "choose-sums-read-once",
     "sums that come back are not read",
     "n * (1 if block.counts[2] == 1 else 2)",
