@@ -23,12 +23,13 @@ _TABLE = {
     "turn": (4.0, 4.6, 5.0),  # vector of sums written across
     "scatter": (3.4, 3.5, 10.0),  # sum written by itself
     "cross": (0.0, 1.0, 2.0),  # vector read in place that lies in two lines
-    "near": (0.05, 0.23, 0.23),  # line of the right operand from L2
-    "rise": (0.07, 0.3, 0.7),  # line of the left operand from L2
-    "many": (0.1, 0.9, 0.75),  # the same where a tile has `MANY_ROWS`, or many packed ones
-    "rush": (0.45, 0.0, 0.0),  # line of either kind beyond `MOST_LINES` a cycle
+    "near": (0.06, 0.23, 0.23),  # line of the right operand from L2
+    "rise": (0.1, 0.3, 0.7),  # line of the left operand from L2
+    "many": (0.07, 0.9, 0.75),  # the same where a tile has `MANY_ROWS`
+    "heap": (0.62, 0.9, 0.75),  # the same where they are packed
+    "rush": (0.6, 0.0, 0.0),  # line of either kind beyond `MOST_LINES` a cycle
     "clash": (4.5, 4.5, 4.5),  # line of an operand lost to others of its set while it is read
-    "page": (0.034, 0.6, 0.6),  # page that a tile reads, beyond `MANY_PAGES`
+    "page": (0.028, 0.6, 0.6),  # page that a tile reads, beyond `MANY_PAGES`
     "touch": (0.51, 0.49, 0.49),  # line of the output that a tile finds in L2
     "crowd": (2.3, 3.9, 3.9),  # line of the output lost to others of its set
     "burst": (4.0, 4.0, 4.0),  # line outside L2 that a tile writes beyond `MOST_WAITING`
@@ -126,7 +127,10 @@ class Core:
 
     @property
     def one_set_cycles(self) -> float:
-        """Cycles from one line to the next where L2 gives lines of one set of L1, on Zen 4."""
+        """Cycles that points of a sum take at least whose lines L2 gives to one set of L1.
+
+        Measured on Zen 4, where others take a cycle longer; Emerald Rapids knows no such limit.
+        """
         return 0.0 if self.is_narrow or self.is_wide else 10.5
 
     @property

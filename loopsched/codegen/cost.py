@@ -55,6 +55,8 @@ MANY_STREAMS = 48
 """So many rows of the output that a block writes in turn are not foreseen."""
 MOST_LINES = 0.12
 """So many lines a cycle of the left operand come from L2 without being waited for."""
+SQUEEZED = 0.2
+"""Share of the lines lost of as many as a set holds, which others pass through."""
 MOST_FOLLOWED = 16
 """So many runs that go on in the next tile are foreseen by hardware."""
 SHORT_RUN = 512
@@ -711,7 +713,9 @@ class Model:
 
     def _lift(self, plan: Plan, tall: int) -> str:
         """Name what lines of the left operand cost that L1 does not hold."""
-        return "many" if tall > MANY_ROWS and (self._is_along or plan.packs_left) else "rise"
+        if tall <= MANY_ROWS:
+            return "rise"
+        return "heap" if plan.packs_left else "many" if self._is_along else "rise"
 
     def _crossed(self, sums: list[str]) -> float:
         """Say which share of the vectors of the right operand, read in place, lie in two lines."""
@@ -810,7 +814,8 @@ class Model:
             ):
                 near = (lines + left * (level >= 1)) / depth
                 issue, wait = self._pace(plan, tall, vectors, near)
-                issue = max(issue, one_set * (lines > 0))
+                if lines > 0 and one_set:
+                    issue = max(issue + 1, one_set)
                 found["issue"] += each * n_tiles * depth * issue
                 found["latency"] += each * n_tiles * depth * wait
             first = 0
@@ -845,15 +850,21 @@ class Model:
 
     def _clashes(self, plan: Plan, rows: _Dims, tall: int) -> float:
         """Count the lines of a point of the sum that others of their sets push out of L1."""
-        return 0.0 if plan.packs_left else self._lost(self.task.left, rows, tall)
+        return 0.0 if plan.packs_left else self._lost(self.task.left, rows, tall, 1)
 
-    def _lost(self, operand: Operand, dims: _Dims, n: int) -> float:
-        """Count such lines of some points of a walk, of which each is a run along the sum."""
+    def _lost(self, operand: Operand, dims: _Dims, n: int, others: int = 0) -> float:
+        """Count such lines of some points of a walk, of which each is a run along the sum.
+
+        ``others`` are lines of another operand that pass through these sets; where they lack
+        room alone, some are lost.
+        """
         if length(dims) == 1:
             return 0.0
         step = abs(operand.step(dims[-1][0])) * self.element_bytes
         spots = max(math.gcd(step, PAGE), LINE) / PAGE
-        return n / self.core.lanes * (step >= 1024 and n * spots > self.core.ways)
+        share = 1.0 if n * spots > self.core.ways else SQUEEZED
+        is_lost = step >= 1024 and n * spots + others > self.core.ways
+        return share * n / self.core.lanes * is_lost
 
     def _written(self, found: Counts, block: _Block, tile: tuple[int, int], n: float) -> None:
         """Count how a tile's sums are written; and read, if they are twice as many."""

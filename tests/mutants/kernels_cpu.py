@@ -70,9 +70,16 @@ _choose.broken(
 _choose.broken(
     "choose-sets-in-parallel",
     "lines of one set of L1 come as fast as others",
-    "issue = max(issue, one_set * (lines > 0))",
-    "issue = max(issue, 0 * one_set)",
+    "if lines > 0 and one_set:",
+    "if lines < 0 and one_set:",
     "::test_lines_of_one_set_come_one_by_one",
+)
+_choose.broken(
+    "choose-full-sets-hold",
+    "rows that fill a set of L1 lose nothing to what passes through",
+    "self._lost(self.task.left, rows, tall, 1)",
+    "self._lost(self.task.left, rows, tall)",
+    "::test_rows_that_fill_a_set_lose_lines_to_what_passes_through",
 )
 _choose.broken(
     "choose-no-rush",
