@@ -10,13 +10,13 @@ from statistics import fmean
 
 import pytest
 
-from loopsched import Problem, batched_gemm, conv2d, gemm, kernel_schedules, load_arch
+from loopsched import Problem, batched_gemm, conv2d, einsum, gemm, kernel_schedules, load_arch
 from loopsched.codegen.choose import Ranking, core_of, ranked, tiled
 from loopsched.codegen.contraction import Operand, contractions
 from loopsched.codegen.core import COSTS, NARROW_WAIT, Core
 from loopsched.codegen.cost import PARTED, Model
-from loopsched.codegen.element import BF16, FP32
-from loopsched.codegen.plan import Plan, Walk
+from loopsched.codegen.element import BF16, FP32, INT8, INT32
+from loopsched.codegen.plan import Plan, Walk, goes_across
 
 CORE = Core(16, 32, 1, 4, 1, 32 * 1024, 1024 * 1024, 1e9)
 SERVER = core_of(load_arch("epyc_9654"), 4)[0]
@@ -441,10 +441,32 @@ def test_lines_of_which_half_is_read_come_in_a_rush(stride: int) -> None:
     assert found["rush"] < 28 * 4 * 256 * (lines + 1)
 
 
+def test_one_line_that_is_read_again_shares_its_set_with_none() -> None:
+    (task,) = contractions(einsum("ab,c->ac", {"a": 4, "b": 1000, "c": 16384}))
+    walks = Walk(("a",), 0, 4), Walk(("c",), 0, 16384), Walk(("b",), 0, 1000)
+    found = Plan((), *walks, 4, 16, packs_right=False)
+    assert Model(task, SERVER).counts(found)["issue"] == 4 * 1000 * 16384 / 16
+    assert goes_across(task, found._replace(cols=Walk(("c",), 0, 16)))
+
+
+@pytest.mark.parametrize("machine", ["epyc_9654", "graviton4", "ryzen_5950x", "xeon_8480"])
+def test_what_register_tiles_take_is_part_of_what_plans_take(machine: str) -> None:
+    core, draw = core_of(load_arch(machine), 4)[0], random.Random(7)
+    for m, n, k in ((128, 2048, 2048), (64, 64, 1024), (1, 500, 1024), (40, 96, 4096)):
+        problem = gemm(m=m, n=n, k=k, transpose_a=m == 1, transpose_b=True)
+        (given,) = contractions(problem)
+        for task in (given, given.swapped()):
+            model, plans = Model(task, core), list(chain(*tiled(task, core, None)))
+            for one in draw.sample(plans, min(len(plans), 150)):
+                assert model.sums(one) <= model.cycles(one) * (1 + 1e-9), one
+
+
 def test_lines_that_sums_are_written_to() -> None:
     for width, tile, lines in ((224, 16, 1), (224, 28, 2.5), (14, 14, 1.75), (15, 16, 1.9375)):
         (task,) = contractions(conv2d(n=1, c=4, k=16, h=8, w=width, r=1, s=1))
         assert Model(task, SERVER)._written_lines(tile) == lines
+    (task,) = contractions(gemm(m=64, n=64, k=64), {"A": INT8, "B": INT8, "C": INT32})
+    assert Model(task, SERVER)._written_lines(32) == 2
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,9 @@ _TABLE = {
     "cross": (0.0, 1.0, 2.0),  # vector read in place that lies in two lines
     "near": (0.06, 0.23, 0.23),  # line of the right operand from L2
     "rise": (0.1, 0.3, 0.7),  # line of the left operand from L2
-    "many": (0.07, 0.9, 0.75),  # the same where a tile has `MANY_ROWS`
-    "heap": (0.62, 0.9, 0.75),  # the same where they are packed
-    "rush": (0.6, 0.0, 0.0),  # line of either kind beyond `MOST_LINES` a cycle
+    "many": (0.07, 0.9, 0.75),  # the same in place along the sum, in tiles of more than `MANY_ROWS`
+    "heap": (0.62, 0.9, 0.75),  # the same packed, in tiles of more than `MANY_ROWS`
+    "rush": (0.6, 0.0, 0.0),  # line of the left operand, any of these, beyond `MOST_LINES` a cycle
     "clash": (4.5, 4.5, 4.5),  # line of an operand lost to others of its set while it is read
     "page": (0.028, 0.6, 0.6),  # page that a tile reads, beyond `MANY_PAGES`
     "touch": (0.51, 0.49, 0.49),  # line of the output that a tile finds in L2
@@ -127,11 +127,12 @@ class Core:
 
     @property
     def one_set_cycles(self) -> float:
-        """Cycles that points of a sum take at least whose lines L2 gives to one set of L1.
+        """Cycles that a point of a sum takes at least whose lines come from L2 to one set of L1.
 
-        Measured on Zen 4, where others take a cycle longer; Emerald Rapids knows no such limit.
+        Measured on Zen 4; Emerald Rapids knows no such limit, others were not measured.
         """
-        return 0.0 if self.is_narrow or self.is_wide else 10.5
+        is_known = self.lanes == HALVED_LANES and not self.is_wide
+        return 10.5 if is_known else 0.0
 
     @property
     def costs(self) -> dict[str, float]:

@@ -55,8 +55,10 @@ MANY_STREAMS = 48
 """So many rows of the output that a block writes in turn are not foreseen."""
 MOST_LINES = 0.12
 """So many lines a cycle of the left operand come from L2 without being waited for."""
+ONE_SET_WAIT = 1
+"""Cycles more that each point of a sum takes whose lines come from L2 to one set of L1."""
 SQUEEZED = 0.2
-"""Share of the lines lost of as many as a set holds, which others pass through."""
+"""Share that is lost of lines that fill a set of L1, if another operand's pass through it."""
 MOST_FOLLOWED = 16
 """So many runs that go on in the next tile are foreseen by hardware."""
 SHORT_RUN = 512
@@ -143,8 +145,10 @@ class Model:
         sums = [dim for dim in self._sums if task.size(dim) > 1]
         self._is_along = bool(sums) and task.left.step(sums[-1]) == 1
         self._crossing = self._crossed(sums)
-        apart = task.right.step(sums[-1]) * self.element_bytes if sums else 1
-        self._is_in_one_set = apart % PAGE == 0  # where the right operand is read in place
+        apart = task.right.step(sums[-1]) * self.element_bytes if sums else 0
+        is_long = bool(sums) and task.size(sums[-1]) > core.ways
+        self._is_in_one_set = is_long and apart != 0 and apart % PAGE == 0
+        """Whether points of a sum find the right operand, in place, in one set of L1."""
         lanes = [dim for dim, step in task.right.steps if step == 1]  # vectors are whole
         cut = [one for one in task.right.guards if not any(map(one.step, lanes))]
         packed = False, True
@@ -812,10 +816,12 @@ class Model:
             for lines, n_tiles in (
                 ((fresh, 1), (again, n_tall - 1)) if first else ((again, n_tall),)
             ):
+                if not n_tiles:
+                    continue
                 near = (lines + left * (level >= 1)) / depth
                 issue, wait = self._pace(plan, tall, vectors, near)
                 if lines > 0 and one_set:
-                    issue = max(issue + 1, one_set)
+                    issue = max(issue + ONE_SET_WAIT, one_set)
                 found["issue"] += each * n_tiles * depth * issue
                 found["latency"] += each * n_tiles * depth * wait
             first = 0
@@ -849,14 +855,14 @@ class Model:
         return 1 / math.prod(taps) if taps else 0.0
 
     def _clashes(self, plan: Plan, rows: _Dims, tall: int) -> float:
-        """Count the lines of a point of the sum that others of their sets push out of L1."""
-        return 0.0 if plan.packs_left else self._lost(self.task.left, rows, tall, 1)
+        """Count the left lines of a point of the sum that others of their sets push out of L1."""
+        is_elsewhere = plan.packs_left or plan.sums_in_lanes
+        return 0.0 if is_elsewhere else self._lost(self.task.left, rows, tall, 1)
 
     def _lost(self, operand: Operand, dims: _Dims, n: int, others: int = 0) -> float:
         """Count such lines of some points of a walk, of which each is a run along the sum.
 
-        ``others`` are lines of another operand that pass through these sets; where they lack
-        room alone, some are lost.
+        ``others`` are the ways of these sets that lines of another operand pass through.
         """
         if length(dims) == 1:
             return 0.0
@@ -912,8 +918,8 @@ class Model:
 
     def _written_lines(self, n: int) -> float:
         """Count the lines that sums side by side lie in, on average over the output's tiles."""
-        run = n * self.element_bytes
-        apart = (step * self.element_bytes for _, step in self.task.out.steps if abs(step) != 1)
+        out, size = self.task.out, self.task.out.element.n_bytes
+        run, apart = n * size, [step * size for _, step in out.steps if abs(step) != 1]
         return (run + LINE - math.gcd(LINE, run, *apart)) / LINE
 
 

@@ -254,7 +254,8 @@ def goes_across(task: Contraction, plan: Plan) -> bool:
     reach = dict[int | str, int]()  # of the dimensions of one step, which overlap in place
     for dim, size in dims:
         key = dim if plan.packs_right else abs(right.step(dim))
-        reach[key] = reach.get(key, 1) + size - 1
+        if key:
+            reach[key] = reach.get(key, 1) + size - 1
     n_bytes = max(LEAST_BYTES, right.element.n_bytes)
     return math.prod(reach.values()) * n_bytes <= KEPT_BYTES
 

@@ -82,6 +82,20 @@ _choose.broken(
     "::test_rows_that_fill_a_set_lose_lines_to_what_passes_through",
 )
 _choose.broken(
+    "choose-one-line-in-one-set",
+    "one line that is read again counts as many of a set",
+    "is_long and apart != 0 and",
+    "is_long and",
+    "::test_one_line_that_is_read_again_shares_its_set_with_none",
+)
+_choose.broken(
+    "choose-bound-of-other-rows",
+    "what register tiles take at least counts lines that sums in lanes do not lose",
+    "is_elsewhere = plan.packs_left or plan.sums_in_lanes",
+    "is_elsewhere = plan.packs_left",
+    "::test_what_register_tiles_take_is_part_of_what_plans_take",
+)
+_choose.broken(
     "choose-no-rush",
     "lines of the left operand never hold up each other",
     "max(0.0, left - MOST_LINES * depth * issue)",
