@@ -55,8 +55,8 @@ MANY_STREAMS = 48
 """So many rows of the output that a block writes in turn are not foreseen."""
 MOST_LINES = 0.12
 """So many lines a cycle of the left operand come from L2 without being waited for."""
-ONE_SET_WAIT = 1
-"""Cycles more that each point of a sum takes whose lines come from L2 to one set of L1."""
+ONE_SET_WAIT = 0.5
+"""Cycles that a point of the sum takes more where its lines come from L2 to one set of L1."""
 SQUEEZED = 0.2
 """Share that is lost of lines that fill a set of L1, if another operand's pass through it."""
 MOST_FOLLOWED = 16
