@@ -120,7 +120,7 @@ def test_all_kinds_of_plans(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plans = some_plans(problem)
     assert len(plans) > 2
     for number, (task, plan) in enumerate(plans):
-        monkeypatch.setattr(cutting, "KEPT_BYTES", (0, 1 << 14)[number % 2])  # down, or across
+        monkeypatch.setattr(cutting, "HELD_BYTES", (0, 1 << 14)[number % 2])  # down, or across
         shared = plan if plan.slides else plan._replace(row_parts=2)
         (part,) = build([task], partial(as_cut, shared), (FP32, CORE.lanes), f"{shared}")
         room = np.full(part.room // 4 + 16, np.nan, "f4")

@@ -75,7 +75,7 @@ def test_a_product_touches_what_is_written_out(
 ) -> None:
     m, k = 10, 12
     monkeypatch.setattr(trace, "_ROOM", room)
-    monkeypatch.setattr(cutting, "KEPT_BYTES", 4 * n * k - (not is_kept))
+    monkeypatch.setattr(cutting, "HELD_BYTES", 4 * n * k - (not is_kept))
     problem = gemm(m=m, n=n, k=k)
     (task,) = contractions(problem)
     walks = (Walk((dim,), 0, task.size(dim)) for dim in "MNK")

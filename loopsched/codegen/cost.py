@@ -147,8 +147,9 @@ class Model:
         self._crossing = self._crossed(sums)
         apart = task.right.step(sums[-1]) * self.element_bytes if sums else 0
         is_long = bool(sums) and task.size(sums[-1]) > core.ways
-        self._is_in_one_set = is_long and apart != 0 and apart % PAGE == 0
-        """Whether points of a sum find the right operand, in place, in one set of L1."""
+        is_in_one_set = is_long and apart != 0 and apart % PAGE == 0
+        self._one_set = core.one_set_cycles * is_in_one_set
+        """Cycles that points of a sum take at least that find the right operand in place."""
         lanes = [dim for dim, step in task.right.steps if step == 1]  # vectors are whole
         cut = [one for one in task.right.guards if not any(map(one.step, lanes))]
         packed = False, True
@@ -809,7 +810,7 @@ class Model:
         each = block.times * n_wide
         first = int(fresh != again)
         is_copied = plan.packs_right or plan.sums_in_lanes
-        one_set = 0.0 if is_copied or not self._is_in_one_set else self.core.one_set_cycles
+        one_set = 0.0 if is_copied else self._one_set
         for tall, n_tall in self._heights(plan, n_rows):
             n = each * n_tall
             left = self._left_tile(plan, block, tall).lines

@@ -111,7 +111,7 @@ OUTSIDE_BYTES = 1 << 24
 """An operand that is larger is taken to come from memory, whatever the caches."""
 LEAST_BYTES = 4
 """Of an element in a packed block, or of what is computed."""
-KEPT_BYTES = 1 << 14
+HELD_BYTES = 1 << 14
 """A block of the right operand that is no larger stays in L1 beside a tile of the left one."""
 
 Sizes = list[tuple[str, int]]
@@ -257,7 +257,7 @@ def goes_across(task: Contraction, plan: Plan) -> bool:
         if key:
             reach[key] = reach.get(key, 1) + size - 1
     n_bytes = max(LEAST_BYTES, right.element.n_bytes)
-    return math.prod(reach.values()) * n_bytes <= KEPT_BYTES
+    return math.prod(reach.values()) * n_bytes <= HELD_BYTES
 
 
 def is_rounded(task: Contraction) -> bool:

@@ -47,8 +47,8 @@ _plan.broken(
 _plan.broken(
     "plan-never-across",
     "tiles go down columns where L1 holds the right operand's block",
-    "math.prod(reach.values()) * n_bytes <= KEPT_BYTES",
-    "math.prod(reach.values()) * n_bytes < KEPT_BYTES",
+    "math.prod(reach.values()) * n_bytes <= HELD_BYTES",
+    "math.prod(reach.values()) * n_bytes < HELD_BYTES",
     "test_trace.py::test_a_product_touches_what_is_written_out",
 )
 _plan.broken(
