@@ -38,7 +38,7 @@ from loopsched.codegen.element import BF16, FP32, FP64, Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.measure import check, numbers, stored
-from loopsched.codegen.plan import Plan, Walk, roles
+from loopsched.codegen.plan import Plan, Walk, packed_pitch, roles
 from loopsched.codegen.threads import n_cpus
 from loopsched.codegen.window import Window, window_plan
 from loopsched.problems.projections import affine
@@ -412,6 +412,35 @@ def test_points_that_unrolling_leaves_over(k: int, block: int, steps: int) -> No
     walks = Walk(("M",), 0, 6), Walk(("N",), 0, 16), Walk(("K",), 0, block)
     Engine(text, task, Plan((), *walks, 6, 16), "f").write()
     assert text.text().count("call <8 x float> @llvm.fma") == steps * 6 * 2
+
+
+@pytest.mark.parametrize(("lanes", "steps"), [(8, 2), (16, 1)])
+def test_tiles_that_are_left_over_are_unrolled(lanes: int, steps: int) -> None:
+    """By two where vectors are short: a loop of single steps takes a third longer."""
+    (task,) = contractions(gemm(m=11, n=16, k=64))
+    text = LlvmText(FP32, lanes)
+    walks = (Walk((dim,), 0, size) for dim, size in task.sizes)
+    Engine(text, task, Plan((), *walks, 6, 16), "f").write()
+    (tile,) = re.findall(r"define [^\n]*@f_tile\d_5_\d+\(.*?\n}", text.text(), re.S)
+    assert tile.count(f"call <{lanes} x float> @llvm.fma") == steps * 5 * (16 // lanes)
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "lanes", "pitch"),
+    [
+        *((56, 3, lanes, 176) for lanes in (4, 8, 16)),
+        (56, 1, 8, 64),
+        (6, 1, 8, 8),
+        (64, 16, 8, 1024 + 16),
+        (64, 16, 16, 1024 + 16),
+    ],
+)
+def test_packed_rows_begin_with_lines(size: int, rows: int, lanes: int, pitch: int) -> None:
+    """Rows of a padded image side by side; but none lie a multiple of a page apart."""
+    (task,) = contractions(conv2d(c=8, k=8, h=size, w=size, r=3, s=3, padding=1))
+    walks = Walk(("K",), 0, 8), Walk(("N", "P", "Q"), 1, rows), Walk(("C", "R", "S"), 0, 8)
+    plan = Plan((), *walks, 4, 3 * lanes)
+    assert packed_pitch(task.swapped(), plan, lanes, 4 * lanes) == pitch
 
 
 def test_places_around_one_are_left_as_they_are() -> None:

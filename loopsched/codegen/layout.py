@@ -17,9 +17,11 @@ from loopsched.codegen.plan import (
     chunks,
     heights,
     inner_sizes,
+    is_panel,
     largest,
     length,
     merged_step,
+    packed_pitch,
 )
 from loopsched.codegen.writer import Number, Writer
 
@@ -112,15 +114,10 @@ class Layout:
             offsets = [one + at * operand.step(dim) for one in offsets for at in range(size)]
         return Line(0, self.text.table(self.name, offsets))
 
-    @property
+    @cached_property
     def right_pitch(self) -> int:
         """Elements between two rows of a packed block of the right operand, or a panel's width."""
-        if self.is_panel:
-            return self.n_vectors * self.lanes
-        vectors = -(-length(self.cols) // self.lanes)
-        return (
-            vectors + (vectors * self.lanes * self.text.element.n_bytes % 4096 == 0)
-        ) * self.lanes
+        return packed_pitch(self.task, self.plan, self.lanes, self.vector_bytes)
 
     @property
     def pointers(self) -> tuple[str, ...]:
@@ -152,10 +149,8 @@ class Layout:
 
     @property
     def is_panel(self) -> bool:
-        """Whether columns lie as one in the right operand: then they are packed tile by tile."""
-        return merged_step(self.task.right, self.cols) is not None and not any(
-            guard.step(dim) for guard in self.task.right.guards for dim, _ in self.cols
-        )
+        """Whether columns are packed tile by tile."""
+        return is_panel(self.task, self.plan)
 
     def right_room(self) -> int:
         """Elements of a packed block of the right operand."""

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Operand
-from loopsched.codegen.memory import LINE
+from loopsched.codegen.memory import LINE, PAGE
 
 
 class Walk(NamedTuple):
@@ -199,6 +199,27 @@ def turns_right(task: Contraction, plan: Plan) -> bool:
     across = merged_step(right, largest(task, plan.cols))
     is_across = across not in (None, 1) and not right.guards
     return is_across and merged_step(right, largest(task, plan.sums)) == 1
+
+
+def is_panel(task: Contraction, plan: Plan) -> bool:
+    """Whether columns lie as one in the right operand: then they are packed tile by tile."""
+    right, cols = task.right, largest(task, plan.cols)
+    guarded = any(guard.step(dim) for guard in right.guards for dim, _ in cols)
+    return not guarded and merged_step(right, cols) is not None
+
+
+def packed_pitch(task: Contraction, plan: Plan, lanes: int, vector_bytes: int) -> int:
+    """Elements between two rows of a packed block of the right operand, or a panel's width.
+
+    Rows of more than a line begin with one, so that tiles as wide as lines read no other;
+    they lie no multiple of a page apart.
+    """
+    if is_panel(task, plan):
+        return -(-plan.tile_cols // lanes) * lanes
+    n, a_line = -(-length(largest(task, plan.cols)) // lanes), max(1, LINE // vector_bytes)
+    if n > a_line:
+        n = -(-n // a_line) * a_line
+    return (n + a_line * (n * vector_bytes % PAGE == 0)) * lanes
 
 
 def asks_beside(task: Contraction, plan: Plan, vector_bytes: int) -> bool:

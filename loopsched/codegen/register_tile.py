@@ -186,13 +186,17 @@ class Tiles:
         return self.levels(1)[1]
 
     def at_once(self, rows: int, cols: int) -> int:
-        """Say by how much a sum is unrolled: only in the highest and widest tiles of a block."""
+        """Say by how much a sum is unrolled: most in the highest and widest tiles of a block.
+
+        In others not at all, but with short vectors, which loops of single steps hold up most.
+        """
         (highest, _), *_ = self.layout.heights(self.n_rows)
         is_whole = rows == highest and cols >= min(self.layout.plan.tile_cols, self.n_cols)
         size, _, _, dim = self.levels(rows)[0][-1]
-        if not is_whole or dim in self.guarded:
+        if dim in self.guarded:
             return 1
-        most = UNROLL if self._hides else MORE_UNROLLED
+        whole, rest = (UNROLL, 1) if self._hides else (MORE_UNROLLED, UNROLL)
+        most = whole if is_whole else rest
         return most if size is None else min(most, size)
 
     def write(self, name: str, live: Live, cols: int, numbers: Sequence[str]) -> str:

@@ -22,6 +22,20 @@ _plan.broken(
     f"{_KINDS}[product]",
 )
 _plan.broken(
+    "plan-rows-begin-anywhere",
+    "packed rows begin in the midst of a line",
+    "n = -(-n // a_line) * a_line",
+    "n = n + 0",
+    "test_codegen.py::test_packed_rows_begin_with_lines",
+)
+_plan.broken(
+    "plan-rows-a-page-apart",
+    "packed rows lie a multiple of a page apart",
+    "return (n + a_line * (n * vector_bytes % PAGE == 0)) * lanes",
+    "return n * lanes",
+    "test_codegen.py::test_packed_rows_begin_with_lines",
+)
+_plan.broken(
     "plan-two-guards",
     "padding is left out where two guards move with one dimension",
     "if len(sums) != 1 or sums & seen or",
