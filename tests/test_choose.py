@@ -14,11 +14,12 @@ from loopsched import Problem, batched_gemm, conv2d, einsum, gemm, kernel_schedu
 from loopsched.codegen.choose import Ranking, core_of, ranked, tiled
 from loopsched.codegen.contraction import Operand, contractions
 from loopsched.codegen.core import COSTS, NARROW_WAIT, Core
-from loopsched.codegen.cost import PARTED, Model
+from loopsched.codegen.cost import ALONE, PARTED, Model
 from loopsched.codegen.element import BF16, FP32, INT8, INT32
 from loopsched.codegen.plan import Plan, Walk, goes_across
 
 CORE = Core(16, 32, 1, 4, 1, 32 * 1024, 1024 * 1024, 1e9)
+NARROW = replace(CORE, lanes=8, registers=16, fma_per_cycle=2.0, load_per_cycle=2.0)
 SERVER = core_of(load_arch("epyc_9654"), 4)[0]
 SIZES = {"m": 70, "n": 100, "k": 60}
 WIDE = {"epyc_9654": math.inf, "apple_m1": math.inf, "epyc_9755": 64.0, "xeon_8480": 48.0}
@@ -51,18 +52,77 @@ def test_counts_of_a_product(sum_block: int) -> None:
 
 def test_counts_where_broadcasts_are_instructions() -> None:
     """AVX2: a vector is half a line, and eight chains of sums are hardly enough."""
-    narrow = replace(CORE, lanes=8, registers=16, fma_per_cycle=2.0, load_per_cycle=2.0)
     (task,) = contractions(gemm(m=64, n=8, k=1024))
     walks = Walk(("M",), 0, 64), Walk(("N",), 0, 8), Walk(("K",), 0, 1024)
-    found = Model(task, narrow).counts(Plan((), *walks, 8, 8, packs_left=True))
-    assert found["spread"] == 64 * 1024
+    found = Model(task, NARROW).counts(Plan((), *walks, 8, 8, packs_left=True))
+    assert found["spread"] == 64 * 1024 * ALONE
     assert found["issue"] == 8 * 1024 * 4.5  # loads: eight elements and a vector
     assert found["latency"] == pytest.approx(8 * 1024 * (4 + NARROW_WAIT - 4.5))
     panel = 1024 * 8 * 4 / 64  # lines: all of L1, so that each tile reads them from L2
     assert found["near"] == 8 * panel
     half = Walk(("K",), 0, 512)
-    found = Model(task, narrow).counts(Plan((), *walks[:2], half, 4, 8, packs_left=True))
+    found = Model(task, NARROW).counts(Plan((), *walks[:2], half, 4, 8, packs_left=True))
     assert found["near"] == panel  # half of L1: the first tile of each block alone
+
+
+IMAGE = conv2d(c=32, k=6, h=56, w=56, r=3, s=3, padding=1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "wide", "lines", "cycles"),
+    # 112 columns of two rows of the image: seven tiles of 16; four of 24, whose 96 bytes begin
+    # in the midst of a line or not, and one of 16
+    [(6, 16, 7, 7 * 6), (4, 24, 4 * 2 + 1.5, 4 * (3.6 * 2 + 3.6 * 2) + 3.6 * 1.5 + 3.6 * 1.5)],
+)
+def test_lines_of_columns_that_lie_apart(rows: int, wide: int, lines: float, cycles: float) -> None:
+    """Padded rows of an image are packed whole: tiles read as many lines as they lie in.
+
+    L2 does not give one in less than 3.6 cycles; what packed tile by tile follows each other does
+    not wait.
+    """
+    (task,) = contractions(IMAGE)
+    walks = Walk(("K",), 0, 6), Walk(("N", "P", "Q"), 1, 2), Walk(("C", "R", "S"), 0, 32)
+    found = Model(task.swapped(), NARROW).counts(Plan((), *walks, rows, wide))
+    n_blocks, depth, n_tall = 28, 32 * 9, -(-6 // rows)
+    assert found["near"] == n_blocks * depth * lines * n_tall
+    assert found["issue"] == pytest.approx(n_blocks * depth * cycles)
+    (product_,) = contractions(gemm(m=2, n=256, k=512))
+    walks = Walk(("M",), 0, 2), Walk(("N",), 0, 256), Walk(("K",), 0, 512)
+    found = Model(product_, NARROW).counts(Plan((), *walks, 2, 32))
+    assert (found["near"], found["issue"]) == (8 * 512 * 2, 8 * 512 * 4)
+
+
+def test_columns_in_place_wait_for_the_lines_that_there_are() -> None:
+    """Eight columns lie in one line, or sometimes in two where rows begin at 16 bytes of any."""
+    for n, lines in ((1024, 1), (1028, 1.25)):
+        (task,) = contractions(gemm(m=4, n=n, k=512))
+        walks = Walk(("M",), 0, 4), Walk(("N",), 0, n), Walk(("K",), 0, 512)
+        plan = Plan((), *walks, 4, 8, packs_right=False)
+        found = Model(task, replace(NARROW, load_per_cycle=4.0)).counts(plan)
+        assert found["issue"] == pytest.approx(-(-n // 8) * 512 * 3.6 * lines, rel=0.01)
+
+
+@pytest.mark.parametrize("is_left", [True, False])
+def test_rows_of_an_image_that_windows_share(*, is_left: bool) -> None:
+    """What the block before read, and L2 no longer has, comes from the last cache."""
+    (task,) = contractions(conv2d(c=64, k=7, h=224, w=224, r=3, s=3, padding=1))
+    rows, cols = Walk(("N", "P", "Q"), 1, 1), Walk(("K",), 0, 7)
+    one, walks = (task, (rows, cols)) if is_left else (task.swapped(), (cols, rows))
+    plan = Plan((), *walks, Walk(("C", "R", "S"), 0, 64), 7, 48, packs_left=is_left)
+    found = Model(one, replace(CORE, l2_bytes=1 << 18, last_bytes=1 << 24)).counts(plan)
+    lines = 64 * 224 * 224 / 16
+    assert found["read_dram"] == pytest.approx(lines, rel=0.05)
+    assert found["read_l3"] == pytest.approx(2 * lines, rel=0.2)  # and filters
+
+
+def test_rows_of_an_image_share_its_pages() -> None:
+    """Windows of 256 planes of 56x56 touch a page of each; rows half a page apart two a page."""
+    (task,) = contractions(conv2d(c=256, k=64, h=56, w=56, r=3, s=3, padding=1))
+    window = (("C", 256), ("R", 3), ("S", 3), ("Q", 6))
+    assert Model(task, CORE).footprint(task.left, window).pages == 256
+    (task,) = contractions(gemm(m=64, n=8, k=512))
+    rows = Model(task, CORE).footprint(task.left, (("M", 64), ("K", 16)))
+    assert rows.pages == pytest.approx(32, rel=0.05)
 
 
 def test_lines_that_stores_cannot_wait_with() -> None:

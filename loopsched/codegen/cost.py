@@ -22,8 +22,10 @@ from loopsched.codegen.plan import (
     cut,
     heights,
     inner_sizes,
+    is_panel,
     length,
     merged_step,
+    packed_pitch,
     roles,
 )
 from loopsched.codegen.shares import row_parts, slowest_share
@@ -57,6 +59,8 @@ MOST_LINES = 0.12
 """So many lines a cycle of the left operand come from L2 without being waited for."""
 ONE_SET_WAIT = 0.5
 """Cycles that a point of the sum takes more where its lines come from L2 to one set of L1."""
+ALONE = 3
+"""An element that is spread for a single multiply-add costs as much as so many others."""
 SQUEEZED = 0.2
 """Share that is lost of lines that fill a set of L1, if another operand's pass through it."""
 MOST_FOLLOWED = 16
@@ -172,6 +176,7 @@ class Model:
         self._more: dict[Walk, float] = {}
         self._stores: dict[tuple[object, ...], tuple[Counts, float, float]] = {}
         self._packings: dict[tuple[object, ...], tuple[Counts, tuple[float, float]]] = {}
+        self._pitches: dict[tuple[Walk, int], int] = {}
         self._numbers: dict[Walk, int] = {}
         self._shares: dict[tuple[object, ...], float] = {}
         self._known: dict[tuple[str, _Dims], Footprint] = {}
@@ -331,9 +336,11 @@ class Model:
         """Count the vectors that a tile reads of so many columns at each step of its sum."""
         return wide if plan.sums_in_lanes else -(-wide // self.core.lanes)
 
-    def _spreads(self, plan: Plan, vectors: int) -> bool:
-        """Whether elements of the left operand are spread by instructions of their own."""
-        return not plan.sums_in_lanes and (vectors > 1 or self.core.is_narrow)
+    def _spreads(self, plan: Plan, vectors: int) -> int:
+        """Count instructions that spread an element of the left operand, as far as they cost."""
+        if plan.sums_in_lanes or not (vectors > 1 or self.core.is_narrow):
+            return 0
+        return ALONE if vectors == 1 else 1
 
     def slid(self, plan: Plan, threads: int) -> float:
         """Estimate what the slowest thread takes for a window that slides."""
@@ -488,7 +495,10 @@ class Model:
             if fill > 1:
                 level = nearest
         is_apart = far >= PAGE // 2
-        pages = runs * max(1, span * size / PAGE) if is_apart else max(1, runs * each * LINE / PAGE)
+        near, n_apart = span * size, 1  # bytes from end to end where steps are less than a page
+        for step, n in steps:
+            near, n_apart = (near + step * (n - 1), n_apart) if step < PAGE else (near, n_apart * n)
+        pages = n_apart * max(1, near / PAGE) if is_apart else max(1, runs * each * LINE / PAGE)
         return Footprint(runs * each, span * size, far, level, pages, fill)
 
     def _part(self, operand: Operand, dims: _Dims, n: int, others: _Dims) -> Footprint:
@@ -569,7 +579,8 @@ class Model:
         kind = "ahead" if self._asks(plan) else "far" if source.is_far else "read"
         if is_asked:
             kind = "next"
-        self._take(found, kind, self._home, self._shared_lines(plan, source, sums))
+        for level, lines in self._source_lines(plan, source, sums):
+            self._take(found, kind, level, lines)
         level = self._packed_level(block, source.lines * LINE)
         self._take(found, "pack", level, block / LINE)
         if turns:
@@ -589,13 +600,19 @@ class Model:
         level = self._level(n_bytes)
         return self._level(n_bytes + source) if level == 2 else level
 
-    def _shared_lines(self, plan: Plan, source: Footprint, sums: _Dims) -> float:
-        """Count lines of a block of the right operand that the block before did not read."""
-        if self._level(2 * source.lines * LINE) > 1:
-            return source.lines
+    def _source_lines(
+        self, plan: Plan, source: Footprint, sums: _Dims
+    ) -> tuple[tuple[int, float], ...]:
+        """Count lines of a block of the right operand, with the level that they come from.
+
+        First those that are new, then those that the block before read, too, unless L2 has them.
+        """
         n_blocks = self._n_blocks(plan.cols)
         whole = self.footprint(self.task.right, self._whole(plan.cols) + sums)
-        return min(source.lines, whole.lines / n_blocks)
+        new = min(source.lines, whole.lines / n_blocks)
+        both = self._level(2 * source.lines * LINE)
+        before = source.lines - new if both > 1 else 0.0
+        return (self._home, new), (min(self._home, both), before)
 
     def _asks(self, plan: Plan) -> bool:
         """Whether copies of the right operand ask for lines of what comes later."""
@@ -655,10 +672,10 @@ class Model:
         (n_rows, _, depth), (n_row_blocks, n_col_blocks, n_sums) = block.points, block.counts
         kept = sum(block.kept)
         source = self.footprint(task.left, block.rows + block.sums)
-        lines = source.lines
+        lines = min(source.lines, block.kept[2] / LINE / n_row_blocks)  # new to this block of rows
         is_held = self._stays(source.fill, block.kept[0])
-        if is_held and self._level(block.kept[0] + 2 * lines * LINE) < 2:  # shared by rows
-            lines = min(lines, block.kept[2] / LINE / n_row_blocks)
+        both = self._level(block.kept[0] + 2 * source.lines * LINE)
+        before = source.lines - lines if both > 1 or not is_held else 0.0
         if is_held and n_sums > 1 and self._level(kept) < 2:  # and by sums
             whole = self.footprint(task.left, self._whole(plan.rows, plan.sums)).lines
             lines = min(lines, whole / n_sums / n_row_blocks)
@@ -673,6 +690,7 @@ class Model:
         runs = lines * LINE / source.run_bytes if first == "read" and source.is_apart else 0.0
         for level, share in ((self._home, 1 / n_col_blocks), (later, 1 - 1 / n_col_blocks)):
             self._take(found, first, level, lines * times * share)
+            self._take(found, first, min(level, max(2, both)), before * times * share)
             self._take(found, "start", level, runs * times * share)
         if not plan.packs_left:
             left, level, fill = source.lines * LINE, source.level, source.fill
@@ -712,9 +730,25 @@ class Model:
         """Give the lines of the right operand that a register tile reads."""
         if not plan.packs_right:
             return self._part(self.task.right, block.cols, wide, block.sums)
-        lanes = -(-wide // self.core.lanes) * self.core.lanes
-        n_bytes = float(block.points[2] * lanes * max(LEAST_BYTES, self.element_bytes))
-        return Footprint(n_bytes / LINE, n_bytes, 0, 0, 0)
+        depth = block.points[2]
+        run = -(-wide // self.core.lanes) * self._vector_bytes
+        tile, pitch = plan.tile_cols // self.core.lanes * self._vector_bytes, self._pitch(plan)
+        lines = run / LINE if run == pitch else self._lined(run, tile, pitch)
+        return Footprint(depth * lines, float(depth * run), 0, 0, 0)
+
+    def _pitch(self, plan: Plan) -> int:
+        """Give the bytes between two rows of a packed block of the right operand."""
+        key = plan.cols, plan.tile_cols
+        if key not in self._pitches:
+            lanes = self.core.lanes
+            pitch = packed_pitch(self.task, plan, lanes, self._vector_bytes)
+            self._pitches[key] = pitch // lanes * self._vector_bytes
+        return self._pitches[key]
+
+    @staticmethod
+    def _lined(run: int, *apart: int) -> float:
+        """Count the lines that so many bytes lie in, which begin so far apart."""
+        return (run + LINE - math.gcd(LINE, run, *apart)) / LINE
 
     def _lift(self, plan: Plan, tall: int) -> str:
         """Name what lines of the left operand cost that L1 does not hold."""
@@ -731,6 +765,22 @@ class Model:
         """Say which share of vectors lie in two lines that begin at multiples of some bytes."""
         n_inside = (LINE - self.core.lanes * self.element_bytes) // step + 1
         return 1 - n_inside * step / LINE
+
+    def _least(self, plan: Plan, wide: int) -> float:
+        """Give the cycles at least from one line of columns that L2 gives to the next.
+
+        Where columns lie apart for each point of the sum; of those in place more lines are
+        counted than there are where all rows begin with a line.
+        """
+        least = self.core.l2_line_cycles
+        if plan.sums_in_lanes or not least or (plan.packs_right and is_panel(self.task, plan)):
+            return 0.0
+        least *= self._real[plan.packs_left, plan.packs_right]
+        if plan.packs_right:
+            return least
+        right, size = self.task.right, self.element_bytes
+        steps = [step * size for _, step in right.steps if abs(step) != 1]
+        return least * self._lined(wide * size, *steps) / (1 + (wide - 1) * size / LINE)
 
     def _in_two_lines(self, operand: Operand) -> float:
         """Say which share of vectors along the sum lie in two lines, wherever rows begin."""
@@ -778,22 +828,34 @@ class Model:
             vectors = -(-wide // self.core.lanes)
             found["cross"] += times * n_tall * block.points[2] * vectors * self._crossing
         if not plan.packs_right and wide == min(plan.tile_cols, n_cols):
-            source = self.footprint(task.right, block.cols + block.sums)
-            lines = self._shared_lines(plan, source, block.sums) * block.times / n_row_blocks
-            if asks:
-                is_met = block.counts[2] > 1 or self._n_outer(plan.cols) > 1
-                n_before = 1 if is_met else block.counts[1]  # blocks that go on where one ends
-                alone = lines * wide / n_cols / n_before
-                self._take(found, "next", self._home, lines - alone)
-                lines = alone
-            is_far = panel.is_far and block.points[2] > MOST_FOLLOWED
-            self._take(found, "far" if is_far else "read", self._home, lines)
-            if is_far:
-                self._take(found, "leap", self._home, lines * LINE / panel.run_bytes)
-            elif source.is_apart and source.run_bytes < PAGE and block.points[2] > 1:
-                self._take(found, "hop", self._home, lines * LINE / source.run_bytes)
+            self._first_read(found, plan, block, (panel, wide if asks else 0))
         outside = panel.lines * (first >= 1), panel.lines * (level >= 1)
         return tile.pages + (0 if plan.packs_right else panel.pages), outside
+
+    def _first_read(
+        self, found: Counts, plan: Plan, block: _Block, part: tuple[Footprint, int]
+    ) -> None:
+        """Count how lines of the right operand come in that a block reads in place.
+
+        ``part`` is what a tile reads, and its width, if tiles ask for what is beside.
+        """
+        (_, n_cols, depth), (panel, asking) = block.points, part
+        source = self.footprint(self.task.right, block.cols + block.sums)
+        is_far = panel.is_far and depth > MOST_FOLLOWED
+        hops = source.is_apart and source.run_bytes < PAGE and depth > 1
+        is_met = block.counts[2] > 1 or self._n_outer(plan.cols) > 1
+        n_before = 1 if is_met else block.counts[1]  # blocks that go on where one ends
+        for level, each in self._source_lines(plan, source, block.sums):
+            lines = each * block.times / block.counts[0]
+            if asking:
+                alone = lines * asking / n_cols / n_before
+                self._take(found, "next", level, lines - alone)
+                lines = alone
+            self._take(found, "far" if is_far else "read", level, lines)
+            if is_far:
+                self._take(found, "leap", level, lines * LINE / panel.run_bytes)
+            elif hops:
+                self._take(found, "hop", level, lines * LINE / source.run_bytes)
 
     def _tiles(
         self,
@@ -811,6 +873,7 @@ class Model:
         first = int(fresh != again)
         is_copied = plan.packs_right or plan.sums_in_lanes
         one_set = 0.0 if is_copied else self._one_set
+        least = self._least(plan, wide)
         for tall, n_tall in self._heights(plan, n_rows):
             n = each * n_tall
             left = self._left_tile(plan, block, tall).lines
@@ -821,6 +884,7 @@ class Model:
                     continue
                 near = (lines + left * (level >= 1)) / depth
                 issue, wait = self._pace(plan, tall, vectors, near)
+                issue = max(issue, least * lines / depth)
                 if lines > 0 and one_set:
                     issue = max(issue + ONE_SET_WAIT, one_set)
                 found["issue"] += each * n_tiles * depth * issue
@@ -920,8 +984,7 @@ class Model:
     def _written_lines(self, n: int) -> float:
         """Count the lines that sums side by side lie in, on average over the output's tiles."""
         out, size = self.task.out, self.task.out.element.n_bytes
-        run, apart = n * size, [step * size for _, step in out.steps if abs(step) != 1]
-        return (run + LINE - math.gcd(LINE, run, *apart)) / LINE
+        return self._lined(n * size, *(step * size for _, step in out.steps if abs(step) != 1))
 
 
 def _widths(n_cols: int, tile: int, _: int) -> list[tuple[int, int]]:

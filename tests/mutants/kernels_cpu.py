@@ -189,16 +189,73 @@ _choose.broken(
 _choose.broken(
     "choose-short-vectors-fill-lines",
     "a vector of 32 bytes fills a line of a packed block",
-    "lanes * max(LEAST_BYTES, self.element_bytes))",
-    "lanes * 2 * max(LEAST_BYTES, self.element_bytes))",
+    "self._vector_bytes = core.lanes * max(",
+    "self._vector_bytes = 2 * core.lanes * max(",
     "::test_counts_where_broadcasts_are_instructions",
 )
 _choose.broken(
     "choose-broadcasts-free",
     "broadcasts that one vector needs take no instruction, whatever the registers",
-    "return not plan.sums_in_lanes and (vectors > 1 or self.core.is_narrow)",
-    "return not plan.sums_in_lanes and vectors > 1",
+    "or not (vectors > 1 or self.core.is_narrow):",
+    "or not vectors > 1:",
     "::test_counts_where_broadcasts_are_instructions",
+)
+_choose.broken(
+    "choose-broadcasts-for-one-vector",
+    "an element that is spread for one multiply-add costs no more than for many",
+    "return ALONE if vectors == 1 else 1",
+    "return 1",
+    "::test_counts_where_broadcasts_are_instructions",
+)
+_APART = "::test_lines_of_columns_that_lie_apart"
+_choose.broken(
+    "choose-panels-everywhere",
+    "columns of a block that is packed whole follow each other",
+    "lines = run / LINE if run == pitch else self._lined(run, tile, pitch)",
+    "lines = run / LINE",
+    _APART,
+)
+_choose.broken(
+    "choose-lines-at-once",
+    "L2 gives lines of columns as fast as they are multiplied",
+    "issue = max(issue, least * lines / depth)",
+    "issue = max(issue, 0.0)",
+    _APART,
+)
+_choose.broken(
+    "choose-panels-wait",
+    "what is packed tile by tile comes no faster than what lies apart",
+    "or not least or (plan.packs_right and is_panel(self.task, plan)):",
+    "or not least:",
+    _APART,
+)
+_choose.broken(
+    "choose-columns-anywhere",
+    "columns in place lie in as many lines as if rows began anywhere",
+    "return least * self._lined(wide * size, *steps) / (1 + (wide - 1) * size / LINE)",
+    "return least",
+    "::test_columns_in_place_wait_for_the_lines_that_there_are",
+)
+_choose.broken(
+    "choose-windows-share-nothing",
+    "rows that windows of the block before read, too, cost nothing outside L2",
+    "before = source.lines - lines if both > 1 or not is_held else 0.0",
+    "before = 0.0",
+    "::test_rows_of_an_image_that_windows_share[True]",
+)
+_choose.broken(
+    "choose-packed-windows-share-nothing",
+    "rows that the packed block before was read from, too, cost nothing outside L2",
+    "before = source.lines - new if both > 1 else 0.0",
+    "before = 0.0",
+    "::test_rows_of_an_image_that_windows_share[False]",
+)
+_choose.broken(
+    "choose-a-page-for-each-row",
+    "rows of an image lie in pages of their own",
+    "if step < PAGE else (near, n_apart * n)",
+    "if step < LINE else (near, n_apart * n)",
+    "::test_rows_of_an_image_share_its_pages",
 )
 _choose.broken(
     "choose-burst-of-all",
