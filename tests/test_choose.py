@@ -16,6 +16,7 @@ from loopsched.codegen.contraction import Operand, contractions
 from loopsched.codegen.core import COSTS, NARROW_WAIT, Core
 from loopsched.codegen.cost import ALONE, PARTED, Model
 from loopsched.codegen.element import BF16, FP32, INT8, INT32
+from loopsched.codegen.lines import Lines
 from loopsched.codegen.plan import Plan, Walk, goes_across
 
 CORE = Core(16, 32, 1, 4, 1, 32 * 1024, 1024 * 1024, 1e9)
@@ -119,9 +120,9 @@ def test_rows_of_an_image_share_its_pages() -> None:
     """Windows of 256 planes of 56x56 touch a page of each; rows half a page apart two a page."""
     (task,) = contractions(conv2d(c=256, k=64, h=56, w=56, r=3, s=3, padding=1))
     window = (("C", 256), ("R", 3), ("S", 3), ("Q", 6))
-    assert Model(task, CORE).footprint(task.left, window).pages == 256
+    assert Lines(task, CORE).of(task.left, window).pages == 256
     (task,) = contractions(gemm(m=64, n=8, k=512))
-    rows = Model(task, CORE).footprint(task.left, (("M", 64), ("K", 16)))
+    rows = Lines(task, CORE).of(task.left, (("M", 64), ("K", 16)))
     assert rows.pages == pytest.approx(32, rel=0.05)
 
 
@@ -282,7 +283,7 @@ def test_lines_of_boxes(problem: Problem, side: str) -> None:
     operand, draw = getattr(task, side), random.Random(problem.name + side)
     for _ in range(20):
         dims = [(dim, draw.randint(1, min(size, 12))) for dim, size in task.sizes]
-        found = Model(task, CORE).footprint(operand, tuple(dims)).lines
+        found = Lines(task, CORE).of(operand, tuple(dims)).lines
         assert 0.99 <= found / touched(operand, dims) <= 1.5
 
 
@@ -293,7 +294,7 @@ def test_lines_of_boxes(problem: Problem, side: str) -> None:
 def test_rows_that_lie_in_one_set(n: int, rows: int, level: int) -> None:
     """8 ways of 4 KiB in L1, of 128 KiB in L2; a row of B has a step of 4 n bytes."""
     (task,) = contractions(gemm(m=20, n=n, k=300))
-    found = Model(task, CORE).footprint(task.right, (("N", 1), ("K", rows)))
+    found = Lines(task, CORE).of(task.right, (("N", 1), ("K", rows)))
     assert found.lines == rows
     assert found.level == level
 
@@ -362,8 +363,7 @@ def test_sets_of_l2_have_ways_of_their_own() -> None:
     (task,) = contractions(gemm(m=20, n=32768, k=300))
     core = replace(CORE, l1_bytes=48 << 10, ways=12, l2_bytes=2 << 20, l2_ways=16)
     levels = [
-        Model(task, core).footprint(task.right, (("N", 1), ("K", rows))).level
-        for rows in (12, 13, 16, 17)
+        Lines(task, core).of(task.right, (("N", 1), ("K", rows))).level for rows in (12, 13, 16, 17)
     ]
     assert levels == [0, 1, 1, 2]
 

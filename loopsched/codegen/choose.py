@@ -11,8 +11,8 @@ from itertools import chain, islice, product
 
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Operand
-from loopsched.codegen.core import Core
-from loopsched.codegen.cost import Counts, Model
+from loopsched.codegen.core import Core, Counts
+from loopsched.codegen.cost import Model
 from loopsched.codegen.plan import (
     LEAST_BYTES,
     Plan,

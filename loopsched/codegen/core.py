@@ -71,6 +71,8 @@ _TABLE = {
 COSTS, WIDE_COSTS, NARROW_COSTS = (
     {name: of[kind] for name, of in _TABLE.items()} for kind in range(3)
 )
+Counts = dict[str, float]
+"""How often each of `COSTS` is paid."""
 NARROW_WAIT = 2
 """Cycles by which chains of sums are felt there before they are too short."""
 HALVED_LANES = 16

@@ -74,6 +74,8 @@ _plan.broken(
 )
 
 _choose = In("codegen/cost.py", "test_choose.py")
+_lines = In("codegen/lines.py", "test_choose.py")
+_packing = In("codegen/packing.py", "test_choose.py")
 _choose.broken(
     "choose-tiles-once",
     "tiles of one block count for all",
@@ -116,11 +118,11 @@ _choose.broken(
     "max(0.0, left - depth * issue)",
     "::test_lines_of_which_half_is_read_come_in_a_rush",
 )
-_choose.broken(
+_lines.broken(
     "choose-lines-written-anywhere",
     "runs that begin at lines are taken to begin anywhere",
     "math.gcd(LINE, run, *apart)",
-    "self.element_bytes",
+    "4",
     "::test_lines_that_sums_are_written_to",
 )
 _choose.broken(
@@ -161,8 +163,8 @@ _choose.broken(
 _choose.broken(
     "choose-first-tiles-asked-for",
     "what the first tile of a block reads was asked for, too",
-    "is_met = block.counts[2] > 1 or self._n_outer(plan.cols) > 1",
-    "is_met = self._n_outer(plan.cols) > 1",
+    "is_met = block.counts[2] > 1 or self.blocks.n_outer(plan.cols) > 1",
+    "is_met = self.blocks.n_outer(plan.cols) > 1",
     "test_choose.py::test_runs_of_many_rows_are_far_and_those_of_few_are_asked_for",
 )
 _choose.broken(
@@ -186,11 +188,11 @@ _choose.broken(
     "first = walked",
     "::test_tiles_share_no_lines_that_the_sets_do_not_hold",
 )
-_choose.broken(
+_lines.broken(
     "choose-short-vectors-fill-lines",
     "a vector of 32 bytes fills a line of a packed block",
-    "self._vector_bytes = core.lanes * max(",
-    "self._vector_bytes = 2 * core.lanes * max(",
+    "self.vector_bytes = core.lanes * max(",
+    "self.vector_bytes = 2 * core.lanes * max(",
     "::test_counts_where_broadcasts_are_instructions",
 )
 _choose.broken(
@@ -208,10 +210,10 @@ _choose.broken(
     "::test_counts_where_broadcasts_are_instructions",
 )
 _APART = "::test_lines_of_columns_that_lie_apart"
-_choose.broken(
+_packing.broken(
     "choose-panels-everywhere",
     "columns of a block that is packed whole follow each other",
-    "lines = run / LINE if run == pitch else self._lined(run, tile, pitch)",
+    "lines = run / LINE if run == pitch else lined(run, tile, pitch)",
     "lines = run / LINE",
     _APART,
 )
@@ -232,7 +234,7 @@ _choose.broken(
 _choose.broken(
     "choose-columns-anywhere",
     "columns in place lie in as many lines as if rows began anywhere",
-    "return least * self._lined(wide * size, *steps) / (1 + (wide - 1) * size / LINE)",
+    "return least * lined(wide * size, *steps) / (1 + (wide - 1) * size / LINE)",
     "return least",
     "::test_columns_in_place_wait_for_the_lines_that_there_are",
 )
@@ -243,14 +245,14 @@ _choose.broken(
     "before = 0.0",
     "::test_rows_of_an_image_that_windows_share[True]",
 )
-_choose.broken(
+_packing.broken(
     "choose-packed-windows-share-nothing",
     "rows that the packed block before was read from, too, cost nothing outside L2",
     "before = source.lines - new if both > 1 else 0.0",
     "before = 0.0",
     "::test_rows_of_an_image_that_windows_share[False]",
 )
-_choose.broken(
+_lines.broken(
     "choose-a-page-for-each-row",
     "rows of an image lie in pages of their own",
     "if step < PAGE else (near, n_apart * n)",
@@ -267,8 +269,8 @@ _choose.broken(
 _choose.broken(
     "choose-burst-in-l2",
     "lines in L2 are waited for, too",
-    "MOST_WAITING)} if self._home > 1 else {}",
-    "MOST_WAITING)} if self._home > 0 else {}",
+    "MOST_WAITING)} if self.lines.home > 1 else {}",
+    "MOST_WAITING)} if self.lines.home > 0 else {}",
     "::test_lines_that_stores_cannot_wait_with",
 )
 _choose.broken(
@@ -278,7 +280,7 @@ _choose.broken(
     "yield every * (2 * around + rows * block)",
     "::test_what_the_largest_blocks_tell",
 )
-_choose.broken(
+_lines.broken(
     "choose-ways-of-l1",
     "lines of one set are kept without end",
     "spots * math.ceil(each))",
@@ -407,6 +409,8 @@ _described.broken(
 KERNELS_CPU = (
     *_plan.mutants,
     *_choose.mutants,
+    *_lines.mutants,
+    *_packing.mutants,
     *_compiled.mutants,
     *_threads.mutants,
     *_described.mutants,

@@ -432,6 +432,8 @@ _text.broken(
 )
 
 _cost = In("codegen/cost.py", "test_plans.py")
+_blocks = In("codegen/blocks.py", "test_plans.py")
+_packing = In("codegen/packing.py", "test_plans.py")
 _shares = In("codegen/shares.py", "test_plans.py")
 _shares.broken(
     "choose-small-blocks-first",
@@ -521,7 +523,7 @@ _cost.broken(
     "(around + length(self._whole(plan.rows)) * moved)",
     "test_choose.py::test_what_the_largest_blocks_tell",
 )
-_cost.broken(
+_blocks.broken(
     "choose-largest-blocks-once",
     "there is one block of the largest shape",
     "/ (length(dims) * n)",
@@ -549,10 +551,10 @@ _choose.broken(
     "cut[way][:FIRST_TILES]",
     "test_choose.py::test_what_is_tried_with_few_register_tiles_first",
 )
-_cost.broken(
+_packing.broken(
     "choose-packed-blocks-alone",
     "what is packed is alone in the last cache",
-    "return self._level(n_bytes + source) if level == 2 else level",
+    "return self.lines.level(n_bytes + source) if level == 2 else level",
     "return level",
     "test_choose.py::test_what_packing_reads_pushes_blocks_out_of_the_last_cache",
 )
@@ -612,7 +614,7 @@ WRITTEN_REST = tuple(
     mutant
     for file in (
         _contraction, _described, _plan, _stages, _writer, _reference, _measure, _trace,
-        _compiled, _store, _cost, _shares, _choose, _code, _text,
+        _compiled, _store, _cost, _packing, _blocks, _shares, _choose, _code, _text,
     )
     for mutant in file.mutants
 )  # fmt: skip
