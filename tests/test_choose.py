@@ -101,6 +101,11 @@ def test_columns_in_place_wait_for_the_lines_that_there_are() -> None:
         plan = Plan((), *walks, 4, 8, packs_right=False)
         found = Model(task, replace(NARROW, load_per_cycle=4.0)).counts(plan)
         assert found["issue"] == pytest.approx(-(-n // 8) * 512 * 3.6 * lines, rel=0.01)
+    (task,) = contractions(conv2d(c=64, k=2, h=64, w=66, r=3, s=3))
+    walks = Walk(("K",), 0, 2), Walk(("N", "P", "Q"), 2, 64), Walk(("C", "R", "S"), 0, 64)
+    found = Model(task.swapped(), NARROW).counts(Plan((), *walks, 2, 16, packs_right=False))
+    rows = 64 * 3 * (1 + 17 / 16)  # of 18 elements, for all taps; they begin anywhere
+    assert found["issue"] == pytest.approx(62 * 4 * 3.6 * rows, rel=0.01)
 
 
 @pytest.mark.parametrize("is_left", [True, False])

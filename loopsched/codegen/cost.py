@@ -472,11 +472,12 @@ class Model:
         if plan.sums_in_lanes or not least or (plan.packs_right and is_panel(self.task, plan)):
             return 0.0
         least *= self._real[plan.packs_left, plan.packs_right]
-        if plan.packs_right:
-            return least
         right, size = self.task.right, self.lines.element_bytes
-        steps = [step * size for _, step in right.steps if abs(step) != 1]
-        return least * lined(wide * size, *steps) / (1 + (wide - 1) * size / LINE)
+        if plan.packs_right or any(abs(right.step(dim)) == 1 for dim in self._sums):
+            return least
+        apart = [step * size for _, step in right.steps if abs(step) != 1]
+        lines = lined(wide * size, plan.tile_cols * size, *apart)
+        return least * lines / (1 + (wide - 1) * size / LINE)
 
     def _in_two_lines(self, operand: Operand) -> float:
         """Say which share of vectors along the sum lie in two lines, wherever rows begin."""
@@ -680,7 +681,8 @@ class Model:
     def _written_lines(self, n: int) -> float:
         """Count the lines that sums side by side lie in, on average over the output's tiles."""
         out, size = self.task.out, self.task.out.element.n_bytes
-        return lined(n * size, *(step * size for _, step in out.steps if abs(step) != 1))
+        steps = [step * size for _, step in out.steps if abs(step) != 1]
+        return lined(n * size, n * size, *steps)
 
 
 def _widths(n_cols: int, tile: int, _: int) -> list[tuple[int, int]]:

@@ -60,10 +60,11 @@ def lined(run: int, *apart: int) -> float:
 
     Examples
     --------
-    >>> lined(64, 128), lined(64, 96), lined(96, 96)
-    (1.0, 1.5, 2.0)
+    >>> lined(64, 128), lined(64, 96), lined(96, 96), lined(60, 64)
+    (1.0, 1.5, 2.0, 1.0)
     """
-    return (run + LINE - math.gcd(LINE, run, *apart)) / LINE
+    step = math.gcd(LINE, *apart)
+    return (-(-run // step) * step + LINE - step) / LINE
 
 
 class Lines:

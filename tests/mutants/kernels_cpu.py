@@ -121,7 +121,7 @@ _choose.broken(
 _lines.broken(
     "choose-lines-written-anywhere",
     "runs that begin at lines are taken to begin anywhere",
-    "math.gcd(LINE, run, *apart)",
+    "math.gcd(LINE, *apart)",
     "4",
     "::test_lines_that_sums_are_written_to",
 )
@@ -234,9 +234,23 @@ _choose.broken(
 _choose.broken(
     "choose-columns-anywhere",
     "columns in place lie in as many lines as if rows began anywhere",
-    "return least * lined(wide * size, *steps) / (1 + (wide - 1) * size / LINE)",
+    "return least * lines / (1 + (wide - 1) * size / LINE)",
     "return least",
     "::test_columns_in_place_wait_for_the_lines_that_there_are",
+)
+_choose.broken(
+    "choose-taps-begin-with-lines",
+    "taps along a row are no reason for it to begin anywhere in a line",
+    "if plan.packs_right or any(abs(right.step(dim)) == 1 for dim in self._sums):",
+    "if plan.packs_right:",
+    "::test_columns_in_place_wait_for_the_lines_that_there_are",
+)
+_lines.broken(
+    "choose-parts-of-tiles-anywhere",
+    "what is left over of a tile begins anywhere in a line",
+    "step = math.gcd(LINE, *apart)",
+    "step = math.gcd(LINE, run, *apart)",
+    ">>> lined",
 )
 _choose.broken(
     "choose-windows-share-nothing",
