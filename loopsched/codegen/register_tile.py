@@ -188,7 +188,7 @@ class Tiles:
     def at_once(self, rows: int, cols: int) -> int:
         """Say by how much a sum is unrolled: most in the highest and widest tiles of a block.
 
-        In others not at all, but with short vectors, which loops of single steps hold up most.
+        Others are not unrolled, unless vectors are short: loops of single steps hold those up.
         """
         (highest, _), *_ = self.layout.heights(self.n_rows)
         is_whole = rows == highest and cols >= min(self.layout.plan.tile_cols, self.n_cols)
