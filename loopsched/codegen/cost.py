@@ -11,7 +11,7 @@ from typing import NamedTuple
 from loopsched.codegen.blocks import Blocks
 from loopsched.codegen.contraction import Contraction, Guard, Operand
 from loopsched.codegen.core import COSTS, NARROW_WAIT, Core, Counts
-from loopsched.codegen.lines import FULL, Dims, Footprint, Lines, lined, take
+from loopsched.codegen.lines import Dims, Footprint, Lines, lined, take
 from loopsched.codegen.memory import LINE, PAGE
 from loopsched.codegen.packing import Packing
 from loopsched.codegen.plan import (
@@ -387,7 +387,7 @@ class Model:
         kept = sum(block.kept)
         source = self.lines.of(task.left, block.rows + block.sums)
         lines = min(source.lines, block.kept[2] / LINE / n_row_blocks)  # new to this block of rows
-        is_held = self._stays(source.fill, block.kept[0])
+        is_held = self.lines.stays(source.fill, block.kept[0])
         both = self.lines.level(block.kept[0] + 2 * source.lines * LINE)
         before = source.lines - lines if both > 1 or not is_held else 0.0
         if is_held and n_sums > 1 and self.lines.level(kept) < 2:  # and by sums
@@ -411,15 +411,11 @@ class Model:
             return block._replace(left=left, level=level, fill=fill, kind=kind)
         return block._replace(left=float(n_rows * depth * self.lines.element_bytes), kind=kind)
 
-    def _stays(self, fill: float, n_bytes: float) -> bool:
-        """Whether lines that take a share of their sets stay in L2 beside so many bytes."""
-        return fill + n_bytes / self.core.l2_bytes <= FULL[1]
-
     def _block(self, found: Counts, plan: Plan, block: _Block) -> None:
         """Count what the register tiles of a block do."""
         n_rows, n_cols, depth = block.points
         panel = plan.tile_cols * depth * self.lines.element_bytes
-        is_lost = not self._stays(block.fill, panel)
+        is_lost = not self.lines.stays(block.fill, panel)
         level = max(self.lines.level(block.left + panel), block.level, 2 * is_lost)
         n_tiles = -(-n_cols // plan.tile_cols)
         for wide, n in cut(n_cols, plan.tile_cols):

@@ -78,8 +78,7 @@ class Lines:
         self.sizes = {one.name: self._bytes(one) for one in task.operands}
         """Bytes of each operand."""
         sizes = core.l1_bytes, core.l2_bytes, core.last_bytes
-        self.full = tuple(share * size for share, size in zip(FULL, sizes, strict=True))
-        """Bytes of each cache that what is used again may fill."""
+        self._full = tuple(share * size for share, size in zip(FULL, sizes, strict=True))
         self.home = self.level(sum(self.sizes.values()))
         """The cache that holds all operands."""
         self._known: dict[tuple[str, Dims], Footprint] = {}
@@ -153,5 +152,9 @@ class Lines:
 
     def level(self, n_bytes: float) -> int:
         """Say which cache holds so much that is used again: 0 is L1, 3 is memory."""
-        first, second, last = self.full
+        first, second, last = self._full
         return 0 if n_bytes <= first else 1 if n_bytes <= second else 2 if n_bytes <= last else 3
+
+    def stays(self, fill: float, n_bytes: float) -> bool:
+        """Whether lines that take a share of their sets stay in L2 beside so many bytes."""
+        return fill + n_bytes / self.core.l2_bytes <= FULL[1]

@@ -151,12 +151,8 @@ class Packing:
     def panel(self, plan: Plan, depth: int, wide: int) -> Footprint:
         """Give the lines that a register tile reads of a packed block of the right operand."""
         lanes, vector = self.core.lanes, self.lines.vector_bytes
-        run, tile, pitch = (
-            -(-wide // lanes) * vector,
-            plan.tile_cols // lanes * vector,
-            self._pitch(plan),
-        )
-        lines = run / LINE if run == pitch else lined(run, tile, pitch)
+        run, pitch = -(-wide // lanes) * vector, self._pitch(plan)
+        lines = run / LINE if run == pitch else lined(run, plan.tile_cols // lanes * vector, pitch)
         return Footprint(depth * lines, float(depth * run), 0, 0, 0)
 
     def _pitch(self, plan: Plan) -> int:
