@@ -63,6 +63,7 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
             ways=caches[0].ways or 8,
             l2_ways=caches[min(1, len(caches) - 1)].ways or 8,
             wide_l2_rate=rate if rate and cpu.fma_per_cycle * cpu.lanes(1) > 64 else math.inf,
+            design=cpu.model or "",
         ),
         cores,
     )
@@ -376,17 +377,17 @@ def tiled(task: Contraction, core: Core, given: str | None) -> Iterator[list[Pla
     """List ways to cut and pack a contraction, each with all register tiles."""
     whole = cache(partial(_whole, task))
     tiles_of = cache(partial(_apart, task, register_tiles(core)))
-    for plan in candidates(task):
+    for found in candidates(task):
+        plan = found._replace(asks_l3=core.asks_l3)
         if task.right.guards and not (plan.packs_right or core.masks_are_cheap):
             continue
         if plan.packs_right and task.right.name == given:
             plan = plan._replace(is_right_given=True)
         plans = []
-        packs = plan.packs_left, plan.packs_right, plan.is_right_given
         for rows, n in tiles_of(plan.rows):
             wide = n * core.lanes
             cols = whole(plan.cols, wide)
-            plans.append(Plan(plan.batch, plan.rows, cols, plan.sums, rows, wide, 1, *packs))
+            plans.append(Plan(plan.batch, plan.rows, cols, plan.sums, rows, wide, *plan[6:]))
         yield plans
     lowest = cache(partial(_apart, task, dot_tiles(core)))
     for plan in dots(task) if core.lanes > 1 else ():

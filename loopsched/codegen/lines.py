@@ -12,8 +12,8 @@ from loopsched.codegen.plan import LEAST_BYTES, merged_step
 
 SHORT_RUN = 512
 """Runs of fewer bytes, half a page apart, are not foreseen by hardware."""
-FULL = 0.75, 0.8, 0.5
-"""Shares of L1, L2 and the last cache that what is used again may fill."""
+FULL = 0.75, 0.5
+"""Shares of L1 and the last cache that what is used again may fill."""
 
 Dims = tuple[tuple[str, int], ...]
 """Dimensions of a box of points with their sizes."""
@@ -77,8 +77,8 @@ class Lines:
         """Of a vector of what is computed."""
         self.sizes = {one.name: self._bytes(one) for one in task.operands}
         """Bytes of each operand."""
-        sizes = core.l1_bytes, core.l2_bytes, core.last_bytes
-        self._full = tuple(share * size for share, size in zip(FULL, sizes, strict=True))
+        (first, last), second = FULL, core.l2_share
+        self._full = first * core.l1_bytes, second * core.l2_bytes, last * core.last_bytes
         self.home = self.level(sum(self.sizes.values()))
         """The cache that holds all operands."""
         self._known: dict[tuple[str, Dims], Footprint] = {}
@@ -157,4 +157,4 @@ class Lines:
 
     def stays(self, fill: float, n_bytes: float) -> bool:
         """Whether lines that take a share of their sets stay in L2 beside so many bytes."""
-        return fill + n_bytes / self.core.l2_bytes <= FULL[1]
+        return fill + n_bytes / self.core.l2_bytes <= self.core.l2_share

@@ -439,7 +439,8 @@ def _drawn(task: Contraction, kernel: CompiledKernel, draw: random.Random) -> Ch
     rows, n = draw.randint(1, core.registers), draw.randint(1, 6)
     walks = walk("rows", one.out), walk("cols", one.out), walk("sums", one.left)
     packs = draw.random() < 0.5, draw.random() < 0.5
-    plan = Plan(tuple(kinds["batch"]), *walks, rows, n * core.lanes, 1, *packs)
+    batch, asks = tuple(kinds["batch"]), core.asks_l3
+    plan = Plan(batch, *walks, rows, n * core.lanes, 1, *packs, asks_l3=asks)
     tall, wide = (length(inner_sizes(one, each, each.block)) for each in walks[:2])
     is_tile = rows * n + n + 1 <= core.registers and rows <= tall and (n - 1) * core.lanes < wide
     in_place = [

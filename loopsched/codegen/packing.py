@@ -64,7 +64,9 @@ class Packing:
             return block, 0.0
         turns = turns_right(task, plan)
         is_asked = turns and asks_for_next(task, plan, self.lines.vector_bytes)
-        kind = "ahead" if self._asks(plan) else "far" if source.is_far else "read"
+        is_many = turns and self.lines.home > 2 and self.lines.vector_bytes >= LINE
+        is_far = source.is_far or is_many  # hardware follows few rows at once from memory
+        kind = "ahead" if self._asks(plan) else "far" if is_far else "read"
         if is_asked:
             kind = "next"
         for level, lines in self.source_lines(plan, source, sums):

@@ -66,6 +66,8 @@ class Plan(NamedTuple):
     sums_in_lanes : bool
         Whether lanes hold points of the sum (`DotTiles`): both operands are contiguous along
         it, and each sum of a tile is a vector whose lanes are added up at its end.
+    asks_l3 : bool
+        Whether tiles ask for what the last cache holds, too, not only for what memory does.
     """
 
     batch: tuple[str, ...]
@@ -80,6 +82,7 @@ class Plan(NamedTuple):
     is_right_given: bool = False
     slides: bool = False
     sums_in_lanes: bool = False
+    asks_l3: bool = True
 
 
 def listed(values: Sequence[Any]) -> Plan:
@@ -103,6 +106,8 @@ FAR_BYTES = 1024
 
 NEAR_BYTES = 5 << 18
 """Operands that are no larger together are mostly found in L2: tiles ask for nothing."""
+L3_BYTES = 1 << 23
+"""Operands that are no larger come from the last cache: not all tiles ask for them then."""
 MANY_BYTES = 1 << 21
 """Of an operand that is no larger tiles ask for nothing to be packed: that gained nothing."""
 BLOCK_BYTES = 5 << 16
@@ -230,7 +235,9 @@ def asks_beside(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
     tiles share the columns, they are read as fast as can be already, except from memory.
     """
     right, size = task.right, task.right.element.n_bytes
-    if plan.packs_right or right.guards or vector_bytes < LINE or task.n_bytes <= NEAR_BYTES:
+    asks_near = plan.asks_l3 or plan.sums_in_lanes
+    is_near = task.n_bytes <= (NEAR_BYTES if asks_near else L3_BYTES)
+    if plan.packs_right or right.guards or vector_bytes < LINE or is_near:
         return False
     cols = largest(task, plan.cols)
     step = merged_step(right, cols)

@@ -9,11 +9,13 @@ from loopsched.codegen.contraction import Guard
 from loopsched.codegen.element import Element
 from loopsched.codegen.layout import Layout, Line, Place
 from loopsched.codegen.memory import LINE
-from loopsched.codegen.plan import asks_beside, chunks, length, merged_step, walked
+from loopsched.codegen.plan import L3_BYTES, asks_beside, chunks, length, merged_step, walked
 from loopsched.codegen.writer import Number
 
 UNROLL, MORE_UNROLLED = 2, 4
 """Steps of a sum that a loop does at once; more of short vectors, which do less at each."""
+MANY_SUMS = 27
+"""Vectors of sums that leave no registers to read ahead for the next step: LLVM would spill."""
 GIVEN_AHEAD = 64
 """Points of the sum by which a tile asks for vectors that lie outside L2 when they are given."""
 KEPT_BYTES = 8192
@@ -396,14 +398,14 @@ class Tiles:
                 self._fetch_source(text.divided(loop.index, unroll)[0], levels)
                 self.asks_for_next = False
             here = self._moved(at, loop.index, left, wide)
-            is_shared = here.meets(left, unroll)
+            in_order = here.meets(left, unroll) or len(rows) * self.shape[1] >= MANY_SUMS
             if self.next_rows and left == 1 and not self._is_dense:
                 self._fetch_rows(here.lefts, loop.index)
             if inner and inner[0].dim in self.cut_guards:
                 self._fetch_below(here, *inner)
             is_apart = self._meets_lines(left) and not any(self._meets_lines(x.left) for x in inner)
             for place in range(unroll):
-                if place and is_shared:
+                if place and in_order:
                     text.read_again()
                 there = here.behind(place * left, place * wide)
                 if self.next_rows and is_apart and self._is_dense:
@@ -463,6 +465,8 @@ class Tiles:
         if layout.plan.packs_left or left.guards or self.left_rows.table or not self._hides:
             return 0
         if self.n_rows * layout.max_sum * left.element.n_bytes <= KEPT_BYTES:
+            return 0
+        if not layout.plan.asks_l3 and layout.task.bytes_of(left) <= L3_BYTES:
             return 0
         return rows * self.left_rows.step
 
