@@ -251,6 +251,7 @@ def write(one: Case, text: Writer) -> list[Stage]:
         every = ranked(task, core, draw.choice([1, 2, 3]))
         every = [found for found in every if ONLY[one.only](*found[1:])] or every
         _, chosen, plan = draw.choice(every)
+        plan = plan._replace(asks_l3=draw.random() < 0.5)
         engine = form(plan)(text, chosen, plan, f"run{number}")
         with patch.multiple("loopsched.codegen.plan", NEAR_BYTES=0, MANY_BYTES=0):
             engine.write()  # asks for lines as large ones do

@@ -13,15 +13,16 @@ import pytest
 from loopsched import Problem, batched_gemm, conv2d, einsum, gemm, kernel_schedules, load_arch
 from loopsched.codegen.choose import Ranking, core_of, ranked, tiled
 from loopsched.codegen.contraction import Operand, contractions
-from loopsched.codegen.core import COSTS, NARROW_WAIT, Core
+from loopsched.codegen.core import COSTS, NARROW_WAIT, WIDE_COSTS, ZEN5_COSTS, Core
 from loopsched.codegen.cost import ALONE, PARTED, Model
 from loopsched.codegen.element import BF16, FP32, INT8, INT32
 from loopsched.codegen.lines import Lines
-from loopsched.codegen.plan import Plan, Walk, goes_across
+from loopsched.codegen.plan import L3_BYTES, Plan, Walk, asks_beside, goes_across
 
 CORE = Core(16, 32, 1, 4, 1, 32 * 1024, 1024 * 1024, 1e9)
 NARROW = replace(CORE, lanes=8, registers=16, fma_per_cycle=2.0, load_per_cycle=2.0)
 SERVER = core_of(load_arch("epyc_9654"), 4)[0]
+TURIN = core_of(load_arch("epyc_9755"), 4)[0]
 SIZES = {"m": 70, "n": 100, "k": 60}
 WIDE = {"epyc_9654": math.inf, "apple_m1": math.inf, "epyc_9755": 64.0, "xeon_8480": 48.0}
 
@@ -389,6 +390,62 @@ def test_loads_hold_up_two_multiply_adds_a_cycle() -> None:
 def test_lines_from_l2_are_waited_for_by_wide_cores_only() -> None:
     rates = {name: core_of(load_arch(name), 4)[0].wide_l2_rate for name in WIDE}
     assert rates == WIDE
+
+
+def test_zen_5_is_a_kind_of_its_own() -> None:
+    """If it multiplies whole vectors twice a cycle; other wide cores are like Emerald Rapids."""
+    halved = replace(TURIN, wide_l2_rate=math.inf)
+    xeon = core_of(load_arch("xeon_8480"), 4)[0]
+    costs = [one.costs for one in (TURIN, halved, xeon, replace(xeon, design="znver5"))]
+    assert costs == [ZEN5_COSTS, COSTS, WIDE_COSTS, ZEN5_COSTS]
+    assert [one.masks_are_cheap for one in (TURIN, halved, xeon)] == [True, True, False]
+    assert [one.asks_l3 for one in (TURIN, halved, xeon)] == [False, True, True]
+    assert [one.one_set_cycles for one in (TURIN, halved, xeon)] == [11.0, 10.5, 0.0]
+
+
+@pytest.mark.parametrize(("core", "n_bytes"), [(TURIN, 0.7 * 2**20), (SERVER, 0.8 * 2**20)])
+def test_what_is_used_again_leaves_room_in_l2(core: Core, n_bytes: float) -> None:
+    (task,) = contractions(gemm(m=64, n=64, k=64))
+    lines = Lines(task, core)
+    assert [lines.level(n_bytes), lines.level(n_bytes + 1)] == [1, 2]
+    share = n_bytes / 2**20
+    assert [lines.stays(share - 0.01, 0), lines.stays(share + 0.01, 0)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("core", "k", "asks"), [(TURIN, 500, 0), (TURIN, 2000, 1), (SERVER, 500, 1)]
+)
+def test_where_tiles_ask_for_columns_beside_theirs(core: Core, k: int, asks: int) -> None:
+    """Zen 5 fetches by itself in time what the last cache holds."""
+    (task,) = contractions(gemm(m=30, n=1600, k=k))
+    assert (task.n_bytes > L3_BYTES) == (k == 2000)
+    plans = [one for one in chain(*tiled(task, core, None)) if not one.packs_right]
+    assert {one.asks_l3 for one in plans if not one.sums_in_lanes} == {core is SERVER}
+    (found, *_) = (one for one in plans if (one.tile_cols, one.cols.block) == (32, 1600))
+    assert asks_beside(task, found, 64) == bool(asks)
+    assert (Model(task, core).counts(found)["next_l3"] > 0) == bool(asks)
+
+
+def test_dots_ask_for_what_the_last_cache_holds_on_every_core() -> None:
+    (task,) = contractions(gemm(m=40, n=500, k=2000, transpose_b=True))
+    walks = Walk(("M",), 0, 40), Walk(("N",), 0, 500), Walk(("K",), 0, 2000)
+    found = Plan((), *walks, 4, 4, packs_right=False, sums_in_lanes=True, asks_l3=False)
+    assert task.n_bytes < L3_BYTES
+    assert asks_beside(task, found, 64)
+
+
+@pytest.mark.parametrize(
+    ("k", "core", "kind"),
+    [(2560, TURIN, "far_dram"), (2560, NARROW, "read_dram"), (512, TURIN, "read_l3")],
+)
+def test_rows_that_are_transposed_come_far_from_memory(k: int, core: Core, kind: str) -> None:
+    """Sixteen at a time; where they are more than the last cache holds, if nothing asks."""
+    (task,) = contractions(gemm(m=24, n=4000, k=k, transpose_b=True))
+    walks = Walk(("M",), 0, 24), Walk(("N",), 0, 400), Walk(("K",), 0, 512)
+    counts = Model(task, core).counts(Plan((), *walks, 8, 2 * core.lanes, asks_l3=False))
+    lines = 4000 * k * 4 / 64
+    assert counts["next_l3"] == counts["next_dram"] == 0
+    assert counts[kind] == pytest.approx(lines, rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -254,6 +254,35 @@ def test_lines_to_be_written_are_asked_for(problem: Problem, n_lines: int) -> No
     assert before.count("i32 1, i32 3") == (n_lines if n_lines > 8 else 0)
 
 
+def asked_rows(m: int, *, asks_l3: bool) -> int:
+    """Count requests, for what is read, of tiles of eight rows and a vector."""
+    (task,) = contractions(gemm(m=m, n=64, k=2048))
+    walks = Walk(("M",), 0, 64), Walk(("N",), 0, 64), Walk(("K",), 0, 2048)
+    text = LlvmText(FP32, 16)
+    Engine(text, task, Plan((), *walks, 8, 16, asks_l3=asks_l3), "f").write()
+    (tile,) = re.findall(r"define [^\n]*@f_tile0_8_16\(.*?\n}", text.text(), re.S)
+    return tile.count("i32 0, i32 2")
+
+
+def test_rows_that_the_last_cache_holds_are_asked_for_if_the_plan_says_so() -> None:
+    """Rows of A that are 2048 elements long: 512 of them are 4 MB, 2048 are 16."""
+    asked = asked_rows(512, asks_l3=True)
+    assert asked > 0
+    assert asked_rows(512, asks_l3=False) == 0
+    assert asked_rows(2048, asks_l3=False) == asked_rows(2048, asks_l3=True) == asked
+
+
+@pytest.mark.parametrize(("rows", "cols", "n"), [(14, 32, 1), (13, 32, 0), (9, 48, 1), (8, 48, 0)])
+def test_steps_of_tall_tiles_stay_in_order(rows: int, cols: int, n: int) -> None:
+    """LLVM reads ahead for the second of two steps, and spills sums if they are many."""
+    (task,) = contractions(gemm(m=rows, n=cols, k=64))
+    walks = (Walk((dim,), 0, size) for dim, size in task.sizes)
+    text = LlvmText(FP32, 16)
+    Engine(text, task, Plan((), *walks, rows, cols), "f").write()
+    (tile,) = re.findall(rf"define [^\n]*@f_tile0_{rows}_{cols}\(.*?\n}}", text.text(), re.S)
+    assert tile.count("fence ") == n
+
+
 def test_columns_that_are_left_over_have_a_panel_of_their_own() -> None:
     kernel = compiled(gemm(m=200, n=1003, k=300), "host", threads=1)
     a, b = (

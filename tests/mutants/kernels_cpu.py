@@ -76,6 +76,49 @@ _plan.broken(
 _choose = In("codegen/cost.py", "test_choose.py")
 _lines = In("codegen/lines.py", "test_choose.py")
 _packing = In("codegen/packing.py", "test_choose.py")
+_core = In("codegen/core.py", "test_choose.py")
+_core.broken(
+    "core-zen-5-halved",
+    "a Zen 5 of halved vectors is taken for one of whole ones",
+    "return self.is_wide and self.design == ZEN5",
+    "return self.design == ZEN5",
+    "::test_zen_5_is_a_kind_of_its_own",
+)
+_core.broken(
+    "core-masks-dear-on-zen-5",
+    "padded images are packed on Zen 5, as on other wide cores",
+    "(self.is_wide and not self.is_zen5)",
+    "self.is_wide",
+    "::test_zen_5_is_a_kind_of_its_own",
+)
+_core.broken(
+    "core-one-share-of-l2",
+    "Zen 5 keeps as much in L2 as others",
+    "return 0.7 if self.is_zen5 else 0.8",
+    "return 0.8",
+    "::test_what_is_used_again_leaves_room_in_l2",
+)
+_lines.broken(
+    "lines-stay-in-a-full-l2",
+    "lines stay in L2 that leave no room in their sets",
+    "<= self.core.l2_share",
+    "<= 1",
+    "::test_what_is_used_again_leaves_room_in_l2",
+)
+_packing.broken(
+    "packing-rows-follow-from-memory",
+    "rows that are transposed are foreseen, however many they are",
+    "source.is_far or is_many",
+    "source.is_far",
+    "::test_rows_that_are_transposed_come_far_from_memory",
+)
+_packing.broken(
+    "packing-rows-far-in-short-vectors",
+    "few rows at once are not foreseen either",
+    "self.lines.home > 2 and self.lines.vector_bytes >= LINE",
+    "self.lines.home > 2",
+    "::test_rows_that_are_transposed_come_far_from_memory",
+)
 _choose.broken(
     "choose-tiles-once",
     "tiles of one block count for all",
@@ -423,6 +466,7 @@ _described.broken(
 KERNELS_CPU = (
     *_plan.mutants,
     *_choose.mutants,
+    *_core.mutants,
     *_lines.mutants,
     *_packing.mutants,
     *_compiled.mutants,

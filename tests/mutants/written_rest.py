@@ -99,9 +99,23 @@ _plan.broken(
 _plan.broken(
     "plan-asks-for-what-l2-holds",
     "columns of small operands are asked for, too",
-    " or task.n_bytes <= NEAR_BYTES:",
-    ":",
+    "vector_bytes < LINE or is_near:",
+    "vector_bytes < LINE:",
     "test_trace.py::test_tiles_ask_for_the_columns_beside_them",
+)
+_plan.broken(
+    "plan-asks-for-what-l3-holds",
+    "plans that ask for nothing that the last cache holds ask for it, too",
+    "NEAR_BYTES if asks_near else L3_BYTES",
+    "NEAR_BYTES",
+    "test_choose.py::test_where_tiles_ask_for_columns_beside_theirs",
+)
+_plan.broken(
+    "plan-dots-ask-for-nothing-near",
+    "where lanes hold points of the sum, such plans ask for less, too",
+    "asks_near = plan.asks_l3 or plan.sums_in_lanes",
+    "asks_near = plan.asks_l3",
+    "test_choose.py::test_dots_ask_for_what_the_last_cache_holds_on_every_core",
 )
 _plan.broken(
     "plan-sides-exchanged",
