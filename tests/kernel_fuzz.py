@@ -253,7 +253,8 @@ def write(one: Case, text: Writer) -> list[Stage]:
         _, chosen, plan = draw.choice(every)
         plan = plan._replace(asks_l3=draw.random() < 0.5)
         engine = form(plan)(text, chosen, plan, f"run{number}")
-        with patch.multiple("loopsched.codegen.plan", NEAR_BYTES=0, MANY_BYTES=0):
+        few = {"NEAR_BYTES": 0, "MANY_BYTES": 0, "L3_BYTES": draw.choice([0, 1 << 23])}
+        with patch.multiple("loopsched.codegen.plan", **few):
             engine.write()  # asks for lines as large ones do
         names = tuple(operand.name for operand in chosen.operands)
         stages.append(Stage(engine.name, names, engine.n_jobs, room=engine.work_room))

@@ -428,10 +428,23 @@ def test_where_tiles_ask_for_columns_beside_theirs(core: Core, k: int, asks: int
 
 def test_dots_ask_for_what_the_last_cache_holds_on_every_core() -> None:
     (task,) = contractions(gemm(m=40, n=500, k=2000, transpose_b=True))
-    walks = Walk(("M",), 0, 40), Walk(("N",), 0, 500), Walk(("K",), 0, 2000)
-    found = Plan((), *walks, 4, 4, packs_right=False, sums_in_lanes=True, asks_l3=False)
+    dots = [one for one in chain(*tiled(task, TURIN, None)) if one.sums_in_lanes]
     assert task.n_bytes < L3_BYTES
-    assert asks_beside(task, found, 64)
+    assert {one.asks_l3 for one in dots} == {True}
+    assert any(asks_beside(task, one, 64) for one in dots)
+
+
+@pytest.mark.parametrize(
+    ("m", "asks_l3", "name"),
+    [(1024, False, "far_l3"), (1024, True, "ahead_l3"), (4096, False, "ahead_l3")],
+)
+def test_rows_that_tiles_ask_for_come_ahead(m: int, *, asks_l3: bool, name: str) -> None:
+    """Runs of 64 elements of rows that lie 2 KiB apart: 2 and 8 MB, and 1 KiB more."""
+    (task,) = contractions(gemm(m=m, n=64, k=513))
+    walks = Walk(("M",), 0, 64), Walk(("N",), 0, 64), Walk(("K",), 0, 64)
+    counts = Model(task, TURIN).counts(Plan((), *walks, 8, 32, asks_l3=asks_l3))
+    found = {one for one in ("far_l3", "ahead_l3") if counts[one] > 10**4}
+    assert found == {name}
 
 
 @pytest.mark.parametrize(

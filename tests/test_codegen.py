@@ -283,6 +283,21 @@ def test_steps_of_tall_tiles_stay_in_order(rows: int, cols: int, n: int) -> None
     assert tile.count("fence ") == n
 
 
+def test_steps_of_tall_tiles_stay_in_order_where_some_rows_count() -> None:
+    """Channels-last, taps of a row in the padding: a tile keeps the sums that a tap leaves out."""
+    problem = conv2d(c=64, k=96, h=14, w=14, r=1, s=5, padding=(0, 0, 2, 2))
+    steps = {"input": (64 * 196, 1, 14 * 64, 64), "output": (96 * 196, 1, 14 * 96, 96)}
+    steps["weight"] = (1, 96, 5 * 64 * 96, 64 * 96)
+    (task,) = contractions(problem, None, steps)
+    walks = Walk(("N", "P", "Q"), 2, 14), Walk(("K",), 0, 96), Walk(("R", "S", "C"), 1, 5)
+    text = LlvmText(FP32, 16)
+    Engine(text, task, Plan((), *walks, 14, 32), "f").write()
+    (tile,) = re.findall(r"define [^\n]*@f_tile0_14_32\(.*?\n}", text.text(), re.S)
+    rows = [sum(0 <= q + s - 2 < 14 for q in range(14)) for s in range(5)]
+    assert len(re.findall(r"call .* @llvm.fma", tile)) == 2 * 2 * sum(rows)  # of two steps
+    assert tile.count("fence ") == 2 * 5  # before each tap, and between two steps
+
+
 def test_columns_that_are_left_over_have_a_panel_of_their_own() -> None:
     kernel = compiled(gemm(m=200, n=1003, k=300), "host", threads=1)
     a, b = (

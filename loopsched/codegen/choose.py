@@ -229,8 +229,8 @@ def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
 FEW_ROWS = 4
 """So few rows are multiplied while some of the right operand passes by."""
 FIRST_TILES, WIDE_TILES, ROUNDED_TILES = 4, 6, 12
-"""So many register tiles of each way to cut and pack are tried first; more where lines from L2
-do not hide behind multiplication, and where sums are whole, so that blocks are large: of what
+"""So many register tiles of each way to cut and pack are tried first; more where two vectors of
+64 bytes are multiplied in a cycle, and where sums are whole, so that blocks are large: of what
 that takes their sums do not tell."""
 FIRST_PLANS = 8
 """So many plans with these, at least, are counted."""

@@ -25,13 +25,8 @@ _TABLE = {
     "cross": (0.0, 0.063, 1.0, 1.0),  # vector read in place that lies in two lines
     "near": (0.06, 0.057, 0.23, 0.1),  # line of the right operand from L2
     "rise": (0.1, 0.14, 0.3, 0.7),  # line of the left operand from L2
-    "many": (
-        0.07,
-        0.15,
-        0.9,
-        0.75,
-    ),  # the same in place along the sum, beyond `MANY_ROWS` of a tile
-    "heap": (0.62, 0.73, 0.9, 0.75),  # the same packed, beyond `MANY_ROWS` of a tile
+    "many": (0.07, 0.15, 0.9, 0.75),  # the same in place along the sum, beyond `MANY_ROWS`
+    "heap": (0.62, 0.73, 0.9, 0.75),  # the same packed, beyond `MANY_ROWS` rows of a tile
     "rush": (0.6, 0.17, 0.0, 0.0),  # any of these three beyond `MOST_LINES` a cycle
     "clash": (4.5, 4.5, 4.5, 4.5),  # line of an operand lost to others of its set while it is read
     "page": (0.028, 0.12, 0.6, 5.0),  # page that a tile reads, beyond `MANY_PAGES`
@@ -130,8 +125,7 @@ class Core:
         Where two vectors are multiplied in a cycle, vectors in two lines cost more than packing,
         but not on Zen 5.
         """
-        is_dear = self.is_narrow or (self.is_wide and not self.is_zen5)
-        return not is_dear and self.lanes >= LEAST_MASKED
+        return self.hides_lines and not self.is_narrow and self.lanes >= LEAST_MASKED
 
     @property
     def is_wide(self) -> bool:
@@ -140,22 +134,28 @@ class Core:
 
     @property
     def is_zen5(self) -> bool:
-        """Whether it is a Zen 5 of whole vectors: lines from L2 hide behind what it multiplies."""
+        """Whether it is a Zen 5 that multiplies whole vectors twice a cycle."""
         return self.is_wide and self.design == ZEN5
+
+    @property
+    def hides_lines(self) -> bool:
+        """Whether lines from L2, and vectors in two lines, hide behind what it multiplies."""
+        return not self.is_wide or self.is_zen5
 
     @property
     def one_set_cycles(self) -> float:
         """Cycles that a point of a sum takes at least whose lines come from L2 to one set of L1.
 
-        Measured on Zen 4 and Zen 5; Emerald Rapids knows no such limit, others were not measured.
+        Measured on Zen 4 and Zen 5 in fp32; Emerald Rapids knows no such limit, others were not
+        measured.
         """
-        if self.is_zen5:
-            return 11.0
-        return 10.5 if self.lanes == HALVED_LANES and not self.is_wide else 0.0
+        if self.lanes != HALVED_LANES or not self.hides_lines:
+            return 0.0
+        return 11.0 if self.is_zen5 else 10.5
 
     @property
     def asks_l3(self) -> bool:
-        """Whether tiles ask for lines that come from the last cache, too, before they need them.
+        """Whether tiles ask for rows and columns that come from the last cache, too.
 
         Zen 5 fetches these early enough: with requests plans took 1 % longer, of few rows 8 %.
         """

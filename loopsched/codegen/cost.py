@@ -19,6 +19,7 @@ from loopsched.codegen.plan import (
     Plan,
     Walk,
     asks_beside,
+    asks_rows,
     chunks,
     cut,
     heights,
@@ -395,8 +396,8 @@ class Model:
             lines = min(lines, whole / n_sums / n_row_blocks)
         kind = "read"
         if self.lines.part(task.left, block.rows, min(self.core.lanes, n_rows), block.sums).is_far:
-            is_asked = not plan.packs_left and not task.left.guards and self._is_along
-            kind = "ahead" if is_asked else "far"
+            may_ask = not plan.packs_left and not task.left.guards and self._is_along
+            kind = "ahead" if may_ask and asks_rows(task, plan) else "far"
         if n_sums > 1:
             kept += self.lines.sizes[task.left.name] - block.kept[2]
         later = max(1, self.lines.level(kept)) if n_col_blocks > 1 else self.lines.home

@@ -65,7 +65,7 @@ class Packing:
         turns = turns_right(task, plan)
         is_asked = turns and asks_for_next(task, plan, self.lines.vector_bytes)
         is_many = turns and self.lines.home > 2 and self.lines.vector_bytes >= LINE
-        is_far = source.is_far or is_many  # hardware follows few rows at once from memory
+        is_far = source.is_far or is_many  # of data in memory hardware follows few rows at once
         kind = "ahead" if self._asks(plan) else "far" if is_far else "read"
         if is_asked:
             kind = "next"

@@ -67,7 +67,8 @@ class Plan(NamedTuple):
         Whether lanes hold points of the sum (`DotTiles`): both operands are contiguous along
         it, and each sum of a tile is a vector whose lanes are added up at its end.
     asks_l3 : bool
-        Whether tiles ask for what the last cache holds, too, not only for what memory does.
+        Whether tiles ask for rows and columns in place that the last cache holds, too, not only
+        for those of operands that are larger than `L3_BYTES`.
     """
 
     batch: tuple[str, ...]
@@ -107,7 +108,7 @@ FAR_BYTES = 1024
 NEAR_BYTES = 5 << 18
 """Operands that are no larger together are mostly found in L2: tiles ask for nothing."""
 L3_BYTES = 1 << 23
-"""Operands that are no larger come from the last cache: not all tiles ask for them then."""
+"""A left operand that is no larger, or all operands together, come from the last cache."""
 MANY_BYTES = 1 << 21
 """Of an operand that is no larger tiles ask for nothing to be packed: that gained nothing."""
 BLOCK_BYTES = 5 << 16
@@ -235,8 +236,7 @@ def asks_beside(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
     tiles share the columns, they are read as fast as can be already, except from memory.
     """
     right, size = task.right, task.right.element.n_bytes
-    asks_near = plan.asks_l3 or plan.sums_in_lanes
-    is_near = task.n_bytes <= (NEAR_BYTES if asks_near else L3_BYTES)
+    is_near = task.n_bytes <= (NEAR_BYTES if plan.asks_l3 else L3_BYTES)
     if plan.packs_right or right.guards or vector_bytes < LINE or is_near:
         return False
     cols = largest(task, plan.cols)
@@ -249,6 +249,11 @@ def asks_beside(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
     steps = [abs(right.step(dim)) for dim in plan.sums.dims if task.size(dim) > 1]
     is_lined = step == 1 and plan.tile_cols * size >= LINE
     return is_lined and bool(steps) and min(steps) * size >= LINE
+
+
+def asks_rows(task: Contraction, plan: Plan) -> bool:
+    """Whether tiles may ask for rows of the left operand that the next ones read in place."""
+    return plan.asks_l3 or task.bytes_of(task.left) > L3_BYTES
 
 
 def asks_for_next(task: Contraction, plan: Plan, vector_bytes: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,13 +10,14 @@ from loopsched.codegen.contraction import Guard
 from loopsched.codegen.element import Element
 from loopsched.codegen.layout import Layout, Line, Place
 from loopsched.codegen.memory import LINE
-from loopsched.codegen.plan import L3_BYTES, asks_beside, chunks, length, merged_step, walked
+from loopsched.codegen.plan import asks_beside, asks_rows, chunks, length, merged_step, walked
 from loopsched.codegen.writer import Number
 
 UNROLL, MORE_UNROLLED = 2, 4
 """Steps of a sum that a loop does at once; more of short vectors, which do less at each."""
 MANY_SUMS = 27
-"""Vectors of sums that leave no registers to read ahead for the next step: LLVM would spill."""
+"""Of 32 registers so many vectors of sums leave none to read ahead for the next step in fp32:
+LLVM, which would, spills some."""
 GIVEN_AHEAD = 64
 """Points of the sum by which a tile asks for vectors that lie outside L2 when they are given."""
 KEPT_BYTES = 8192
@@ -398,7 +400,7 @@ class Tiles:
                 self._fetch_source(text.divided(loop.index, unroll)[0], levels)
                 self.asks_for_next = False
             here = self._moved(at, loop.index, left, wide)
-            in_order = here.meets(left, unroll) or len(rows) * self.shape[1] >= MANY_SUMS
+            in_order = here.meets(left, unroll) or math.prod(self.shape) >= MANY_SUMS
             if self.next_rows and left == 1 and not self._is_dense:
                 self._fetch_rows(here.lefts, loop.index)
             if inner and inner[0].dim in self.cut_guards:
@@ -466,9 +468,7 @@ class Tiles:
             return 0
         if self.n_rows * layout.max_sum * left.element.n_bytes <= KEPT_BYTES:
             return 0
-        if not layout.plan.asks_l3 and layout.task.bytes_of(left) <= L3_BYTES:
-            return 0
-        return rows * self.left_rows.step
+        return rows * self.left_rows.step if asks_rows(layout.task, layout.plan) else 0
 
     def _asks(self, cols: int) -> bool:
         layout = self.layout

@@ -106,16 +106,16 @@ _plan.broken(
 _plan.broken(
     "plan-asks-for-what-l3-holds",
     "plans that ask for nothing that the last cache holds ask for it, too",
-    "NEAR_BYTES if asks_near else L3_BYTES",
+    "NEAR_BYTES if plan.asks_l3 else L3_BYTES",
     "NEAR_BYTES",
     "test_choose.py::test_where_tiles_ask_for_columns_beside_theirs",
 )
 _plan.broken(
-    "plan-dots-ask-for-nothing-near",
-    "where lanes hold points of the sum, such plans ask for less, too",
-    "asks_near = plan.asks_l3 or plan.sums_in_lanes",
-    "asks_near = plan.asks_l3",
-    "test_choose.py::test_dots_ask_for_what_the_last_cache_holds_on_every_core",
+    "plan-rows-asked-for-always",
+    "tiles ask for rows that the last cache holds, whatever the plan says",
+    "return plan.asks_l3 or task.bytes_of(task.left) > L3_BYTES",
+    "return True",
+    "test_codegen.py::test_rows_that_the_last_cache_holds_are_asked_for_if_the_plan_says_so",
 )
 _plan.broken(
     "plan-sides-exchanged",
