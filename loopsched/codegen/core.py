@@ -122,8 +122,7 @@ class Core:
     def masks_are_cheap(self) -> bool:
         """Whether some lanes of a vector are read as fast as all (AVX-512, SVE).
 
-        Where two vectors are multiplied in a cycle, vectors in two lines cost more than packing,
-        but not on Zen 5.
+        Where vectors in two lines do not hide, they cost more than packing.
         """
         return self.hides_lines and not self.is_narrow and self.lanes >= LEAST_MASKED
 

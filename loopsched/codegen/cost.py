@@ -396,8 +396,7 @@ class Model:
             lines = min(lines, whole / n_sums / n_row_blocks)
         kind = "read"
         if self.lines.part(task.left, block.rows, min(self.core.lanes, n_rows), block.sums).is_far:
-            may_ask = not plan.packs_left and not task.left.guards and self._is_along
-            kind = "ahead" if may_ask and asks_rows(task, plan) else "far"
+            kind = "ahead" if self._is_along and asks_rows(task, plan) else "far"
         if n_sums > 1:
             kept += self.lines.sizes[task.left.name] - block.kept[2]
         later = max(1, self.lines.level(kept)) if n_col_blocks > 1 else self.lines.home

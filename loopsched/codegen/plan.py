@@ -253,7 +253,8 @@ def asks_beside(task: Contraction, plan: Plan, vector_bytes: int) -> bool:
 
 def asks_rows(task: Contraction, plan: Plan) -> bool:
     """Whether tiles may ask for rows of the left operand that the next ones read in place."""
-    return plan.asks_l3 or task.bytes_of(task.left) > L3_BYTES
+    is_plain = not plan.packs_left and not task.left.guards
+    return is_plain and (plan.asks_l3 or task.bytes_of(task.left) > L3_BYTES)
 
 
 def asks_for_next(task: Contraction, plan: Plan, vector_bytes: int) -> bool:

@@ -464,11 +464,11 @@ class Tiles:
     def _next_rows(self, rows: int) -> int:
         """Say how far the rows of the next tile lie from those of one, if tiles ask for them."""
         layout, left = self.layout, self.layout.task.left
-        if layout.plan.packs_left or left.guards or self.left_rows.table or not self._hides:
+        if not asks_rows(layout.task, layout.plan) or self.left_rows.table or not self._hides:
             return 0
         if self.n_rows * layout.max_sum * left.element.n_bytes <= KEPT_BYTES:
             return 0
-        return rows * self.left_rows.step if asks_rows(layout.task, layout.plan) else 0
+        return rows * self.left_rows.step
 
     def _asks(self, cols: int) -> bool:
         layout = self.layout

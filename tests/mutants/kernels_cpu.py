@@ -122,8 +122,8 @@ _packing.broken(
 _choose.broken(
     "choose-rows-come-ahead",
     "rows that no tile asks for come as if they did",
-    "may_ask and asks_rows(task, plan)",
-    "may_ask",
+    "self._is_along and asks_rows(task, plan)",
+    "self._is_along",
     "::test_rows_that_tiles_ask_for_come_ahead",
 )
 _choose.broken(

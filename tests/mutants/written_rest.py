@@ -113,8 +113,8 @@ _plan.broken(
 _plan.broken(
     "plan-rows-asked-for-always",
     "tiles ask for rows that the last cache holds, whatever the plan says",
-    "return plan.asks_l3 or task.bytes_of(task.left) > L3_BYTES",
-    "return True",
+    "return is_plain and (plan.asks_l3 or task.bytes_of(task.left) > L3_BYTES)",
+    "return is_plain",
     "test_codegen.py::test_rows_that_the_last_cache_holds_are_asked_for_if_the_plan_says_so",
 )
 _plan.broken(
